@@ -1,0 +1,54 @@
+# The verbs of this repository, the same for people and CI. `make help` lists them.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PY := .venv/bin/python
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+help: ## list the verbs
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# Everything comes from the lock, hashes checked; the project itself is built by the locked hatchling.
+.venv/.ready: requirements.lock pyproject.toml
+	@command -v python3 >/dev/null || { echo "setup: python3 (3.11 or newer) is missing"; exit 2; }
+	python3 -m venv .venv
+	$(PY) -m pip install --quiet --require-hashes -r requirements.lock
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# Prometheus and Alertmanager: from PATH, else unpacked from Debian's packages into .tools (no daemon, no root needed).
+# Where they cannot be had, the service, the rows, trace and triage still work: inferdeck doctor says what is missing.
+.tools/.ready: .venv/.ready
+	@mkdir -p .tools
+	$(PY) -m inferdeck.tool_install .tools $(if $(filter true,$(CI)),,|| echo "setup: going on without Prometheus and Alertmanager")
+	@touch $@
+
+setup: .venv/.ready .tools/.ready ## make .venv from the lock, fetch Prometheus and Alertmanager
+
+demo: setup ## cause a real failure, see it alerted, named and traced (under 3 minutes)
+	.venv/bin/inferdeck demo
+
+check: setup ## lint, format, types, generated files, catalogue, runbooks; changes nothing
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/inferdeck check
+
+test: setup ## all tests, the real stack included
+	$(PY) -m pytest
+
+quick: setup ## tests that start no real stack
+	$(PY) -m pytest -m "not real"
+
+generate: setup ## write the generated files anew (rules, Alertmanager, promtool tests, tables)
+	.venv/bin/inferdeck build
+
+golden: setup ## refresh golden files; read the diff before you commit
+	$(PY) -m pytest -m "not real" --update-golden
+
+lock: .venv/.ready ## resolve requirements.lock anew (needs uv)
+	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --all-extras --python-version 3.11 pyproject.toml -o requirements.lock
+
+clean: ## remove what was built here
+	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+.PHONY: help setup demo check test quick generate golden lock clean

@@ -1,0 +1,88 @@
+"""Labels, their closed sets of values, and the most values that an open one may take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = [
+    "DROPPED_REASONS",
+    "INPUT_BUCKETS",
+    "KEPT_REASONS",
+    "LABELS",
+    "LOST_REASONS",
+    "OBJECTIVES_SECONDS",
+    "OTHER",
+    "OUTCOMES",
+    "PHASE_LIMIT",
+    "PROBE_LIMIT",
+    "REASON_LIMIT",
+    "REFUSED_REASONS",
+    "ROUTE_LIMIT",
+    "SENTIMENTS",
+    "STAGE_LIMIT",
+    "WORKER_LIMIT",
+    "input_bucket",
+]
+
+OTHER: Final = "(other)"
+
+# Index = the row's `outcome` column (docs/architecture.md, section 2).
+OUTCOMES: Final = ("ok", "refused", "error", "degraded", "disconnected")
+INPUT_BUCKETS: Final = ("short", "medium", "long", "unknown")
+# requirements.md, row A10: the longest acceptable answer per length of input.
+OBJECTIVES_SECONDS: Final[Mapping[str, float]] = {"short": 0.3, "medium": 0.8, "long": 1.5}
+REFUSED_REASONS: Final = (
+    "schema",
+    "too_long",
+    "illegal_characters",
+    "body_too_large",
+    "not_found",
+    "method",
+    "other",
+)
+SENTIMENTS: Final = ("negative", "neutral", "positive", "other")
+
+ROUTE_LIMIT: Final = 32
+STAGE_LIMIT: Final = 64
+WORKER_LIMIT: Final = 64
+REASON_LIMIT: Final = 32
+PROBE_LIMIT: Final = 32
+PHASE_LIMIT: Final = 32
+
+LOST_REASONS: Final = ("overwritten", "torn", "no_state", "vanished")
+DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
+KEPT_REASONS: Final = ("error", "degraded", "unfinished", "low_quality", "slow", "upstream", "first", "random")
+
+# Labels that are allowed at all, with what they hold. Ids of requests, sessions or traces never appear here.
+LABELS: Final[Mapping[str, str]] = {
+    "route": "route template of the app",
+    "outcome": "how the request ended",
+    "reason": "why, from a closed or bounded set",
+    "input_bucket": "length class of the input",
+    "stage": "business step",
+    "label": "class that the model answered",
+    "worker": "ordinal of the worker process",
+    "source": "which heartbeat",
+    "generation": "generation of the garbage collector",
+    "phase": "phase of the start",
+    "probe": "sensor inside the service",
+    "state": "state of a ring file",
+    "version": "version of the service",
+    "commit": "source commit",
+    "model": "fingerprint of the model",
+    "config": "fingerprint of the configuration",
+}
+
+
+def input_bucket(length: int) -> str:
+    """Return the length class of an input (requirements.md, row A10).
+
+    Args:
+        length: Characters; negative when unknown.
+    """
+    if length < 0:
+        return "unknown"
+    if length < 100:
+        return "short"
+    return "medium" if length <= 500 else "long"

@@ -1,0 +1,394 @@
+"""Every metric, span and label of the product, once: adapters, rules, panels and tests read them here.
+
+Names are frozen once shipped. A label's values are a closed set, or come from data and are then bounded by `limits`;
+what is over the bound is counted under "(other)", so that cardinality is bounded by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from exporters.buckets import (
+    CONFIDENCE_BUCKETS,
+    GC_BUCKETS,
+    LAG_BUCKETS,
+    LATENCY_BUCKETS,
+    LENGTH_BUCKETS,
+    STAGE_BUCKETS,
+    TOKEN_BUCKETS,
+)
+from exporters.labels import (
+    DROPPED_REASONS,
+    INPUT_BUCKETS,
+    KEPT_REASONS,
+    LABELS,
+    LOST_REASONS,
+    OBJECTIVES_SECONDS,
+    OTHER,
+    OUTCOMES,
+    PHASE_LIMIT,
+    PROBE_LIMIT,
+    REASON_LIMIT,
+    REFUSED_REASONS,
+    ROUTE_LIMIT,
+    SENTIMENTS,
+    STAGE_LIMIT,
+    WORKER_LIMIT,
+    input_bucket,
+)
+from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
+
+__all__ = [
+    "INPUT_BUCKETS",
+    "LABELS",
+    "METRICS",
+    "OBJECTIVES_SECONDS",
+    "OTHER",
+    "OUTCOMES",
+    "ROOT_SPAN",
+    "SPANS",
+    "STAGES",
+    "UNIT_SUFFIXES",
+    "Metric",
+    "Span",
+    "input_bucket",
+]
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+# A name ends in its unit. `_characters` .. `_descriptors` count things; `_up`, `_info`, `_phase` are states;
+# `_confidence` is a ratio whose name is kept from the articles (design.md, section 4).
+UNIT_SUFFIXES: Final = (
+    "_seconds",
+    "_bytes",
+    "_ratio",
+    "_total",
+    "_characters",
+    "_tokens",
+    "_rows",
+    "_rings",
+    "_series",
+    "_threads",
+    "_descriptors",
+    "_in_flight",
+    "_queued",
+    "_up",
+    "_info",
+    "_phase",
+    "_confidence",
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: everything that an exposition, a rule or a panel may know about it.
+
+    Attributes:
+        name: Full name, `_total` included for counters.
+        kind: counter, gauge or histogram.
+        unit: Base unit in words: seconds, bytes, ratio, or what is counted.
+        help: HELP text; says what and from where, in one sentence.
+        labels: Label -> values that always exist and start at 0; empty when the values come from data.
+        limits: Label -> most values it may take, for labels whose values come from data; the rest is "(other)".
+        buckets: Upper bounds in the unit, ascending, without +Inf; histograms only.
+        source: Part of the row, status page or process that it is made of.
+        job: Scrape job that shows it.
+    """
+
+    name: str
+    kind: Kind
+    unit: str
+    help: str
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    buckets: tuple[float, ...] = ()
+    source: str = "row"
+    job: str = "inferdeck-exporter"
+
+
+_MODEL = (
+    Metric(
+        "model_requests_total",
+        "counter",
+        "requests",
+        "Requests that ended, by route template and outcome.",
+        labels={"route": (), "outcome": OUTCOMES},
+        limits={"route": ROUTE_LIMIT},
+    ),
+    Metric(
+        "model_refused_total",
+        "counter",
+        "requests",
+        "Refused requests, by the rule of the contract that they broke.",
+        labels={"reason": REFUSED_REASONS},
+    ),
+    Metric(
+        "model_latency_seconds",
+        "histogram",
+        "seconds",
+        "Duration of answered requests (ok, degraded), by length class of the input.",
+        labels={"input_bucket": INPUT_BUCKETS},
+        buckets=LATENCY_BUCKETS,
+    ),
+    Metric(
+        "model_stage_seconds",
+        "histogram",
+        "seconds",
+        "Duration of each business step, over all requests that reached it.",
+        labels={"stage": STAGES},
+        limits={"stage": STAGE_LIMIT},
+        buckets=STAGE_BUCKETS,
+    ),
+    Metric(
+        "model_input_length_characters", "histogram", "characters", "Length of the input texts.", buckets=LENGTH_BUCKETS
+    ),
+    Metric("model_input_tokens", "histogram", "tokens", "Tokens of the input texts.", buckets=TOKEN_BUCKETS),
+    Metric(
+        "model_output_confidence",
+        "histogram",
+        "ratio",
+        "Confidence of the answers, 0 to 1, by answered class.",
+        labels={"label": SENTIMENTS},
+        buckets=CONFIDENCE_BUCKETS,
+    ),
+    Metric(
+        "model_requests_in_flight",
+        "gauge",
+        "requests",
+        "Requests that started and have not ended, over live workers.",
+        source="open slots",
+    ),
+    Metric(
+        "model_oldest_request_age_seconds",
+        "gauge",
+        "seconds",
+        "Age of the oldest request in flight; 0 when there is none.",
+        source="open slots",
+    ),
+    Metric(
+        "model_unfinished_requests_total",
+        "counter",
+        "requests",
+        "Requests that started in a worker that died and never ended, by the last stage they reached.",
+        labels={"stage": ("(none)", *STAGES)},
+        limits={"stage": STAGE_LIMIT},
+        source="open slots",
+    ),
+    Metric(
+        "model_worker_up",
+        "gauge",
+        "workers",
+        "1 while the worker process holds its ring file, 0 once it is gone.",
+        labels={"worker": ()},
+        limits={"worker": WORKER_LIMIT},
+        source="ring files",
+    ),
+)
+
+_RUNTIME = (
+    Metric(
+        "runtime_event_loop_lag_seconds",
+        "histogram",
+        "seconds",
+        "How late the event loop's ticks came.",
+        buckets=LAG_BUCKETS,
+        source="status page",
+    ),
+    Metric(
+        "runtime_event_loop_blocked_seconds_total",
+        "counter",
+        "seconds",
+        "Time in event loop lags over 0.1 s.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_heartbeat_age_seconds",
+        "gauge",
+        "seconds",
+        "Time since the last sign of life, oldest over live workers: of the event loop, and of a plain thread.",
+        labels={"source": ("loop", "thread")},
+        source="status page",
+    ),
+    Metric(
+        "runtime_gc_pause_seconds",
+        "histogram",
+        "seconds",
+        "Pauses of the cyclic garbage collector, by generation.",
+        labels={"generation": ("0", "1", "2")},
+        buckets=GC_BUCKETS,
+        source="status page",
+    ),
+    Metric(
+        "runtime_process_cpu_seconds_total",
+        "counter",
+        "seconds",
+        "CPU time of the service's worker processes.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_process_resident_memory_bytes",
+        "gauge",
+        "bytes",
+        "Resident memory, summed over live workers.",
+        source="status page",
+    ),
+    Metric("runtime_threads", "gauge", "threads", "Threads, summed over live workers.", source="status page"),
+    Metric(
+        "runtime_open_file_descriptors",
+        "gauge",
+        "descriptors",
+        "Open file descriptors, summed over live workers.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_file_descriptors_used_ratio",
+        "gauge",
+        "ratio",
+        "Open file descriptors over the process's limit, 0 to 1, of the worker that is nearest to it.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_start_phase_seconds",
+        "gauge",
+        "seconds",
+        "Time that each phase of the last start took, slowest over live workers.",
+        labels={"phase": ()},
+        limits={"phase": PHASE_LIMIT},
+        source="status page",
+    ),
+    Metric(
+        "runtime_host_cpu_ratio",
+        "gauge",
+        "ratio",
+        "Share of the host's CPU time that was busy since the last look, 0 to 1.",
+        source="host",
+    ),
+    Metric(
+        "runtime_host_memory_available_bytes",
+        "gauge",
+        "bytes",
+        "Memory that the host can give to new work without swapping.",
+        source="host",
+    ),
+)
+
+_TELEMETRY = (
+    Metric(
+        "telemetry_rows_read_total", "counter", "rows", "Rows that the exporter read and counted.", source="exporter"
+    ),
+    Metric(
+        "telemetry_rows_lost_total",
+        "counter",
+        "rows",
+        "Rows that were written and never counted, by why.",
+        labels={"reason": LOST_REASONS},
+        source="exporter",
+    ),
+    Metric(
+        "telemetry_ring_unread_rows",
+        "gauge",
+        "rows",
+        "Rows that are written and not yet read, over all ring files.",
+        source="exporter",
+    ),
+    Metric(
+        "telemetry_rings",
+        "gauge",
+        "rings",
+        "Ring files: of live workers, kept of dead ones, and unreadable.",
+        labels={"state": ("live", "last_flight", "unreadable")},
+        source="exporter",
+    ),
+    Metric(
+        "telemetry_open_slots_overflow_total",
+        "counter",
+        "requests",
+        "Requests that found no free open slot: recorded when they end, invisible while in flight.",
+        source="status page",
+    ),
+    Metric(
+        "telemetry_requests_unrecorded_total",
+        "counter",
+        "requests",
+        "Requests, or parts of them, that the recorder could not write, by why.",
+        labels={"reason": ()},
+        limits={"reason": REASON_LIMIT},
+        source="status page",
+    ),
+    Metric(
+        "telemetry_probe_failures_total",
+        "counter",
+        "failures",
+        "Failures of the sensors inside the service.",
+        labels={"probe": ()},
+        limits={"probe": PROBE_LIMIT},
+        source="status page",
+    ),
+    Metric(
+        "telemetry_traces_kept_total",
+        "counter",
+        "traces",
+        "Requests whose spans were chosen for sending, by the first rule that chose them.",
+        labels={"reason": KEPT_REASONS},
+        source="exporter",
+    ),
+    Metric("telemetry_spans_sent_total", "counter", "spans", "Spans that the collector accepted.", source="exporter"),
+    Metric(
+        "telemetry_spans_dropped_total",
+        "counter",
+        "spans",
+        "Spans that were chosen and not delivered, by why.",
+        labels={"reason": DROPPED_REASONS},
+        source="exporter",
+    ),
+    Metric("telemetry_spans_queued", "gauge", "spans", "Spans waiting to be sent.", source="exporter"),
+    Metric(
+        "telemetry_exporter_tick_seconds",
+        "gauge",
+        "seconds",
+        "How long the exporter's last look at all ring files took.",
+        source="exporter",
+    ),
+    Metric(
+        "telemetry_exporter_cpu_seconds_total",
+        "counter",
+        "seconds",
+        "CPU time of the exporter process itself.",
+        source="exporter",
+    ),
+    Metric("telemetry_series", "gauge", "series", "Series in this exposition.", source="exporter"),
+    Metric(
+        "telemetry_state_write_errors_total",
+        "counter",
+        "errors",
+        "Failed writes of the exporter's state file; totals are then lost by a restart.",
+        source="exporter",
+    ),
+)
+
+_SERVICE = (
+    Metric(
+        "model_build_info",
+        "gauge",
+        "info",
+        "Always 1; which build, commit, model and configuration are running.",
+        labels={"version": (), "commit": (), "model": (), "config": ()},
+        limits={"version": 1, "commit": 1, "model": 1, "config": 1},
+        source="service",
+        job="service",
+    ),
+    Metric(
+        "runtime_phase",
+        "gauge",
+        "state",
+        "1 for the phase that the service is in, 0 for the others.",
+        labels={"phase": ()},
+        limits={"phase": PHASE_LIMIT},
+        source="service",
+        job="service",
+    ),
+)
+
+METRICS: Final[Mapping[str, Metric]] = {metric.name: metric for metric in (*_MODEL, *_RUNTIME, *_TELEMETRY, *_SERVICE)}

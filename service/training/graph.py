@@ -30,8 +30,27 @@ def build_graph(model: Linear, vocabulary: int) -> bytes:
         model: The fitted model, idf folded in.
         vocabulary: Entries of the tokenizer.
     """
+    constants = _constants(model, vocabulary)
+    graph = helper.make_graph(
+        _nodes(),
+        "sentiment",
+        [
+            helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"]),
+            helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["batch", "tokens"]),
+        ],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", len(model.bias)])],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    built = helper.make_model(
+        graph, producer_name="inferdeck", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
+    )
+    onnx.checker.check_model(built, full_check=True)
+    return bytes(built.SerializeToString())
+
+
+def _constants(model: Linear, vocabulary: int) -> dict[str, NDArray[np.generic]]:
     weights = model.weights.astype(np.float32)
-    constants: dict[str, NDArray[np.generic]] = {
+    return {
         "token_table": np.ascontiguousarray(weights[:, :vocabulary].T),
         "pair_table": np.ascontiguousarray(weights[:, vocabulary:].T),
         "bias": model.bias.astype(np.float32),
@@ -45,8 +64,12 @@ def build_graph(model: Linear, vocabulary: int) -> bytes:
         "axis_tokens": np.array([1], dtype=np.int64),
         "axis_classes": np.array([2], dtype=np.int64),
     }
+
+
+def _nodes() -> list[onnx.NodeProto]:
+    """Return the nodes in order: sum of token rows, sum of pair rows, norm, bias."""
     node = helper.make_node
-    nodes = [
+    return [
         node("Cast", ["attention_mask"], ["mask"], "mask_to_float", to=TensorProto.FLOAT),
         node("Unsqueeze", ["mask", "axis_classes"], ["mask_3d"], "mask_expand"),
         node("Gather", ["token_table", "input_ids"], ["token_rows"], "token_gather", axis=0),
@@ -68,21 +91,6 @@ def build_graph(model: Linear, vocabulary: int) -> bytes:
         node("Div", ["both_sum", "norm"], ["normed"], "normalize"),
         node("Add", ["normed", "bias"], ["logits"], "add_bias"),
     ]
-    graph = helper.make_graph(
-        nodes,
-        "sentiment",
-        [
-            helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"]),
-            helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["batch", "tokens"]),
-        ],
-        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", len(model.bias)])],
-        [numpy_helper.from_array(value, name) for name, value in constants.items()],
-    )
-    built = helper.make_model(
-        graph, producer_name="inferdeck", opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
-    )
-    onnx.checker.check_model(built, full_check=True)
-    return bytes(built.SerializeToString())
 
 
 def run_graph(graph: bytes, rows: Sequence[Sequence[int]], batch: int = 64) -> NDArray[np.float32]:

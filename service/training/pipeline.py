@@ -19,7 +19,7 @@ from service.training.corpus import Corpus, Row
 from service.training.figures import Figures, figures_by_language
 from service.training.graph import build_graph, run_graph
 from service.training.linear import Linear, feature_matrix, fit_linear, fit_temperature, softmax
-from service.training.tokens import PAD, VOCABULARY, build_tokenizer, encode
+from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode
 
 __all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "fit_model"]
 
@@ -47,6 +47,7 @@ class Fitted:
         tokenizer: The tokenizer file.
         vocabulary: Entries of the tokenizer.
         pad_id: Id for padding.
+        max_tokens: Where the tokenizer cuts.
         temperature: Fitted on dev.
         alpha: Chosen penalty.
         dev_macro_f1: Macro-F1 on dev by penalty.
@@ -61,6 +62,7 @@ class Fitted:
     tokenizer: bytes
     vocabulary: int
     pad_id: int
+    max_tokens: int
     temperature: float
     alpha: float
     dev_macro_f1: dict[str, float]
@@ -171,28 +173,29 @@ def fit_model(
             graph=graph,
             tokenizer=tokenizer.to_str(pretty=False).encode("utf-8"),
             vocabulary=tokenizer.get_vocab_size(),
-            pad_id=_pad_id(tokenizer),
+            pad_id=_id_of(tokenizer, PAD),
+            max_tokens=MAX_TOKENS,
             temperature=temperature,
             alpha=model.alpha,
             dev_macro_f1=tried,
             dev=dev.figures(dev_logits, temperature),
             test=test.figures(test_logits, temperature),
             max_logit_difference=difference,
-            unknown_token_ratio=_unknown_ratio(test.ids),
+            unknown_token_ratio=_share_of(test.ids, _id_of(tokenizer, UNKNOWN)),
             known_errors=_answers(model, tokenizer, temperature),
         )
 
 
-def _pad_id(tokenizer: Tokenizer) -> int:
-    identity: int | None = tokenizer.token_to_id(PAD)
+def _id_of(tokenizer: Tokenizer, token: str) -> int:
+    identity: int | None = tokenizer.token_to_id(token)
     if identity is None:
-        raise ValueError(f"the tokenizer has no {PAD}")
+        raise ValueError(f"the tokenizer has no {token}")
     return identity
 
 
-def _unknown_ratio(rows: Sequence[Sequence[int]]) -> float:
+def _share_of(rows: Sequence[Sequence[int]], identity: int) -> float:
     total = sum(len(row) for row in rows)
-    return sum(row.count(1) for row in rows) / total if total else 0.0
+    return sum(row.count(identity) for row in rows) / total if total else 0.0
 
 
 def _answers(model: Linear, tokenizer: Tokenizer, temperature: float) -> list[dict[str, str | float]]:

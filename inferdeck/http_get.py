@@ -1,0 +1,58 @@
+"""A small HTTP client for local health checks and the JSON APIs of Prometheus and Alertmanager."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+from urllib.parse import urlsplit
+
+__all__ = ["Unreachable", "get", "get_json"]
+
+# bounds what a confused peer can make us hold: the largest honest answer is the rules API, well below
+MAX_BODY_BYTES = 16 * 1024 * 1024
+
+
+class Unreachable(Exception):  # noqa: N818  # names the state of the peer
+    """Raised when a peer does not answer in time, or answers what cannot be read."""
+
+
+def get(url: str, timeout_seconds: float = 2.0) -> tuple[int, bytes]:
+    """Fetch *url* over plain HTTP, without proxies and redirects.
+
+    Args:
+        url: http://host:port/path?query.
+        timeout_seconds: Bound on connect and on each read.
+
+    Returns:
+        Status code and at most 16 MiB of body.
+
+    Raises:
+        Unreachable: If nobody answers in time.
+    """
+    parts = urlsplit(url)
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_seconds)
+    try:
+        connection.request("GET", target, headers={"Accept": "application/json, */*"})
+        answer = connection.getresponse()
+        return answer.status, answer.read(MAX_BODY_BYTES)
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{parts.hostname}:{parts.port} {type(error).__name__}: {error}") from error
+    finally:
+        connection.close()
+
+
+def get_json(url: str, timeout_seconds: float = 2.0) -> Any:
+    """Fetch *url* and decode its JSON body.
+
+    Raises:
+        Unreachable: If nobody answers, the status is not 2xx, or the body is no JSON.
+    """
+    status, body = get(url, timeout_seconds)
+    if not 200 <= status < 300:
+        raise Unreachable(f"{url} answered {status}")
+    try:
+        return json.loads(body)
+    except ValueError as error:
+        raise Unreachable(f"{url} answered no JSON") from error

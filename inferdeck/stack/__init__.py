@@ -1,0 +1,1 @@
+"""The stack: starts, watches and stops the parts as processes of their own."""

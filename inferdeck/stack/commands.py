@@ -1,0 +1,177 @@
+"""`up`, `down` and `status`: what they do, apart from how it is asked for and shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from inferdeck.errors import CannotRun
+from inferdeck.settings import StackSettings
+from inferdeck.stack.plan import StackPlan, plan_from_settings
+from inferdeck.stack.ports import require_free
+from inferdeck.stack.process import ProcessRecord, is_alive, log_tail, start, stop
+from inferdeck.stack.state import StackState, make_private_folder, only_stack, read_state, write_private, write_state
+from inferdeck.version import ROOT
+
+__all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
+
+Say = Callable[[str], None]
+# what `down --purge` removes: folders that the parts make; drills and reports of other days stay
+PURGED = ("logs", "prometheus", "alertmanager", "reports", "triage", "exporter", "run")
+
+
+def find_tools() -> dict[str, str]:
+    """Return the path of each program of Prometheus and Alertmanager that can be found here."""
+    from alerts.promtool import TOOLS, find_tool
+
+    return {name: str(path) for name in TOOLS if (path := find_tool(name))}
+
+
+def prepare_model(model_dir: Path, progress: Callable[[str, float], None]) -> None:
+    """Make sure that a sound model is there, training it when it is missing.
+
+    Args:
+        model_dir: Folder of the artefacts.
+        progress: Gets the present step and the share done.
+
+    Raises:
+        CannotRun: If it is damaged or cannot be trained.
+    """
+    from service.artifacts import ArtifactsDamaged, ArtifactsMissing, ensure_model
+
+    try:
+        ensure_model(model_dir, progress)
+    except (ArtifactsMissing, ArtifactsDamaged) as error:
+        raise CannotRun(str(error)) from error
+
+
+def stack_urls(state: StackState) -> dict[str, str]:
+    """Return where each running part is found."""
+    return {part.name: part.url for part in state.parts if part.left_out is None}
+
+
+def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None], *, foreground: bool) -> StackState:
+    """Start the stack of the settings and return when it is ready.
+
+    Args:
+        settings: Ports and folders.
+        say: Gets one line for each step.
+        progress: Progress of a training, if one is needed.
+        foreground: Host the stack in this process, until Ctrl-C or SIGTERM.
+
+    Raises:
+        CannotRun: If it cannot be started; nothing is left running then.
+    """
+    # before the model: whoever has a stack already, or a taken port, should not wait for a training to hear of it
+    with only_stack(settings.state_path):
+        require_free(settings.host, settings.ports)
+    prepare_model(settings.model_path, progress)
+    plan = plan_from_settings(settings, find_tools())
+    if foreground:
+        from inferdeck.stack.supervisor import supervise
+
+        supervise(plan, say, lambda _line: say("ready; Ctrl-C ends it"))
+        return _known_state(plan.state_dir)
+    return _start_detached(plan, say)
+
+
+def _start_detached(plan: StackPlan, say: Say) -> StackState:
+    run = make_private_folder(plan.state_dir / "run")
+    write_private(run / "plan.json", json.dumps(plan.to_json(), indent=1))
+    log = plan.state_dir / "logs" / "supervisor.log"
+    argv = (sys.executable, "-P", "-m", "inferdeck.stack.supervisor", str(run / "plan.json"))
+    record, child = start("supervisor", argv, log=log, env={**os.environ, "PYTHONPATH": str(ROOT)}, cwd=ROOT)
+    # the supervisor keeps its own deadline and says why; ours only covers that it cannot even say so
+    deadline = time.monotonic() + plan.ready_timeout_seconds + plan.stop_grace_seconds * 6
+    try:
+        while time.monotonic() < deadline:
+            ended = child.poll() is not None
+            state = read_state(plan.state_dir)
+            ours = state if state and state.supervisor and state.supervisor.pid == record.pid else None
+            if ended:
+                reason = ours.message if ours and ours.message else " ".join(log_tail(log, 1))
+                raise CannotRun(
+                    reason or "the supervisor ended without a word", "" if "read " in reason else f"read {log}"
+                )
+            if ours and ours.phase == "ready":
+                for part in ours.parts:
+                    say(
+                        f"{part.name}: ready on {part.url}"
+                        if part.left_out is None
+                        else f"{part.name}: left out, {part.left_out}"
+                    )
+                return ours
+            time.sleep(0.1)
+        raise CannotRun("the stack is not ready in time", f"read {log}")
+    except BaseException:
+        # Ctrl-C while starting, or no answer: what was started is ended with it
+        stop(record, grace_seconds=plan.stop_grace_seconds * 6, reap=child.poll)
+        raise
+
+
+def _known_state(state_dir: Path) -> StackState:
+    state = read_state(state_dir)
+    if state is None:
+        raise CannotRun(f"the record of the stack in {state_dir} has gone", "start it again with `inferdeck up`")
+    return state
+
+
+def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
+    """Stop the stack of the state folder: its supervisor first, then whatever that left behind.
+
+    Args:
+        settings: Where the stack is, and how long TERM may take.
+        purge: Delete the rows, logs, reports and Prometheus' data as well.
+
+    Returns:
+        `stopped`: name and way of each process that ran; `purged`: folders deleted.
+    """
+    state = read_state(settings.state_path)
+    stopped: list[dict[str, Any]] = []
+    if state is not None:
+        live = {part.name for part in state.live_parts()}
+        if state.supervisor and is_alive(state.supervisor):
+            stopped.append(_stop_supervisor(state.supervisor, settings.stop_grace_seconds * 6))
+        # read anew: the supervisor may have restarted or stopped parts meanwhile
+        state = _known_state(settings.state_path)
+        for part in reversed(state.parts):
+            if part.record is None:
+                continue
+            report = stop(part.record, grace_seconds=settings.stop_grace_seconds)
+            if part.name in live:
+                how = "term" if report.how == "gone" else report.how
+                stopped.append({"name": part.name, "pid": part.record.pid, "how": how})
+        state.phase = "stopped"
+        write_state(state)
+    purged = _purge(settings, Path(state.ring_dir) if state else settings.ring_path) if purge else []
+    return {"state_dir": str(settings.state_path), "stopped": stopped, "purged": purged}
+
+
+def _stop_supervisor(record: ProcessRecord, grace_seconds: float) -> dict[str, Any]:
+    # only its own process: its children are stopped in order by itself, or one by one afterwards
+    os.kill(record.pid, signal.SIGTERM)
+    deadline = time.monotonic() + grace_seconds
+    while is_alive(record) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    how = "term"
+    if is_alive(record):
+        os.kill(record.pid, signal.SIGKILL)
+        how = "kill"
+    return {"name": "supervisor", "pid": record.pid, "how": how}
+
+
+def _purge(settings: StackSettings, ring_dir: Path) -> list[str]:
+    folders = [settings.state_path / name for name in PURGED] + [ring_dir]
+    gone = []
+    for folder in folders:
+        if folder.is_dir():
+            shutil.rmtree(folder)
+            gone.append(str(folder))
+    return gone

@@ -1,0 +1,84 @@
+"""The process behind `up`: hosts the stack, reaps its children, stops them on SIGTERM.
+
+Run as `python -m inferdeck.stack.supervisor PLAN.json`; `up --foreground` calls `supervise` itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from inferdeck.errors import CannotRun
+from inferdeck.stack.embedded import EmbeddedStack, Say
+from inferdeck.stack.plan import StackPlan
+from inferdeck.stack.process import ProcessRecord, kernel_start_ticks
+from inferdeck.stack.state import only_stack
+
+__all__ = ["main", "supervise"]
+
+
+def own_record(log: Path) -> ProcessRecord:
+    """Return the record of this process, so that `down` can tell it from a stranger."""
+    token = os.environ.get("INFERDECK_STACK_TOKEN", "")
+    return ProcessRecord(
+        "supervisor", os.getpid(), kernel_start_ticks(os.getpid()) or 0, token, tuple(sys.argv), str(log), time.time()
+    )
+
+
+def supervise(plan: StackPlan, say: Say, on_ready: Say = lambda _line: None) -> None:
+    """Run the plan's stack until SIGTERM or SIGINT.
+
+    Args:
+        plan: The stack.
+        say: Gets one line for each change.
+        on_ready: Called once all parts are ready.
+
+    Raises:
+        CannotRun: If the stack cannot be started.
+    """
+    ending = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: ending.set())
+    with only_stack(plan.state_dir):
+        stack = EmbeddedStack(plan, say)
+        stack.start(own_record(plan.state_dir / "logs" / "supervisor.log"))
+        on_ready("ready")
+        try:
+            while not ending.wait(0.5):
+                for part in stack.poll():
+                    log = part.record.log if part.record else "?"
+                    say(f"{part.name}: ended with {part.exit_code}; its log is {log}")
+        finally:
+            for report in stack.stop():
+                say(f"{report.name}: stopped ({report.how}, {report.took_seconds:.1f} s)")
+
+
+def main(argv: list[str]) -> int:
+    """Run a stack from a plan file.
+
+    Args:
+        argv: One path.
+
+    Returns:
+        0 when it was stopped, 2 when it could not start.
+    """
+    plan = StackPlan.from_json(json.loads(Path(argv[0]).read_text(encoding="utf-8")))
+
+    def say(line: str) -> None:
+        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+
+    try:
+        supervise(plan, say)
+    except CannotRun as error:
+        say(f"cannot run: {error}")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,84 @@
+"""`up`, `down`, `status`."""
+
+from __future__ import annotations
+
+import click
+
+from inferdeck.result import Outcome
+from inferdeck.verbs.common import reports
+
+__all__ = ["down", "status", "up"]
+
+
+@click.command()
+@click.option("--foreground", is_flag=True, help="Stay, show what happens, and stop everything on Ctrl-C.")
+@reports
+def up(*, foreground: bool, quiet: bool) -> Outcome:
+    r"""Start the whole stack: service, exporter, triage, Alertmanager, Prometheus.
+
+    Returns when every part is ready, and prints where each is found. Trains the model when there is none (about half a
+    minute). Without Prometheus on this machine the rest still runs, and what is missing is said.
+
+    \b
+    Examples:
+      inferdeck up
+      INFERDECK_STACK_SERVICE_PORT=18080 inferdeck up
+      inferdeck up --foreground
+    """
+    from inferdeck.settings import load_settings
+    from inferdeck.stack.commands import stack_urls
+    from inferdeck.stack.commands import up as start_stack
+    from inferdeck.terminal import progress_bar, sayer
+
+    with progress_bar("training the model", quiet=quiet) as progress:
+        state = start_stack(load_settings(), sayer(quiet=quiet), progress, foreground=foreground)
+    missing = {part.name: part.left_out for part in state.parts if part.left_out}
+    payload = {"urls": stack_urls(state), "missing": missing, "state_dir": state.state_dir, "ring_dir": state.ring_dir}
+    return Outcome(
+        payload, 0, lambda console: console.print(f"up: {payload['urls']['service']}   next: inferdeck status")
+    )
+
+
+@click.command()
+@click.option("--purge", is_flag=True, help="Delete rows, logs, reports and Prometheus' data as well.")
+@reports
+def down(*, purge: bool, quiet: bool) -> Outcome:
+    r"""Stop the stack and keep its data.
+
+    Ends only processes that `up` started, by pid and start time: TERM first, KILL after a grace.
+
+    \b
+    Examples:
+      inferdeck down
+      inferdeck down --purge
+    """
+    from inferdeck.settings import load_settings
+    from inferdeck.stack.commands import down as stop_stack
+
+    del quiet
+    payload = stop_stack(load_settings(), purge=purge)
+    names = ", ".join(f"{one['name']} ({one['how']})" for one in payload["stopped"]) or "nothing was running"
+    return Outcome(payload, 0, lambda console: console.print(f"down: {names}"))
+
+
+@click.command()
+@reports
+def status(*, quiet: bool) -> Outcome:
+    r"""Show each part: process, port, health, age of the last scrape; the last words of dead ones.
+
+    Exit 0 when all parts are up, 1 when one is not or nothing runs.
+
+    \b
+    Examples:
+      inferdeck status
+      inferdeck status --json
+    """
+    from inferdeck.settings import load_settings
+    from inferdeck.stack.state import read_state
+    from inferdeck.stack.status import describe
+    from inferdeck.stack.status_view import show_status
+
+    del quiet
+    state_dir = load_settings().state_path
+    payload = describe(read_state(state_dir), state_dir)
+    return Outcome(payload, 0 if payload["state"] == "up" else 1, lambda console: show_status(console, payload))

@@ -1,0 +1,132 @@
+"""What answers for the model: text to token ids, token ids to logits. In process by ONNX Runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Backend", "BackendError", "Encoded", "OnnxBackend", "pad"]
+
+Ids = NDArray[np.int64]
+Logits = NDArray[np.float32]
+
+
+class BackendError(RuntimeError):
+    """The backend refused an input or gave no usable output."""
+
+
+class Encoded(NamedTuple):
+    """A text as token ids.
+
+    Attributes:
+        ids: Token ids, none for a text without content.
+        tokens: Tokens of the whole text.
+        truncated: Whether the text had more tokens than the model takes.
+    """
+
+    ids: list[int]
+    tokens: int
+    truncated: bool
+
+
+class Backend(Protocol):
+    """A model that is loaded and ready; its methods are called from several threads at once."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the model's outputs, in order."""
+
+    @property
+    def temperature(self) -> float:
+        """Divides the logits before the softmax."""
+
+    @property
+    def version(self) -> str:
+        """Name of the model's version."""
+
+    @property
+    def device_type(self) -> str:
+        """Where it computes: "cpu" or "gpu"."""
+
+    def encode(self, text: str) -> Encoded:
+        """Return the text as token ids."""
+
+    def forward(self, ids: Ids, mask: Ids) -> Logits:
+        """Return logits [batch, labels] for ids and mask, both [batch, seq].
+
+        Raises:
+            BackendError: If an id is outside the vocabulary, or a logit is no number.
+        """
+
+
+def pad(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:
+    """Return ids and mask [batch, seq] as wide as the longest row, at least one column.
+
+    A text without tokens becomes one masked slot: the model then answers with its bias, which is what it knows.
+    """
+    width = max(1, *(len(row) for row in rows)) if rows else 1
+    ids = np.zeros((len(rows), width), dtype=np.int64)
+    mask = np.zeros((len(rows), width), dtype=np.int64)
+    for index, row in enumerate(rows):
+        ids[index, : len(row)] = row
+        mask[index, : len(row)] = 1
+    return ids, mask
+
+
+class OnnxBackend:
+    """A tokenizer and one ONNX Runtime session on the CPU.
+
+    Args:
+        tokenizer: A `tokenizers.Tokenizer`.
+        session: An `onnxruntime.InferenceSession` with inputs input_ids and attention_mask [batch, seq].
+        labels: Names of the model's outputs, in order.
+        temperature: Divides the logits before the softmax; it is not part of the graph.
+        max_tokens: Tokens that the model looks at; the rest of a text is cut off.
+        vocabulary: Number of token ids.
+        version: Name of the model's version, for the rows.
+    """
+
+    device_type = "cpu"
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        session: Any,
+        *,
+        labels: Sequence[str],
+        temperature: float,
+        max_tokens: int,
+        vocabulary: int,
+        version: str,
+    ) -> None:
+        self.labels = tuple(labels)
+        self.temperature = temperature
+        self.version = version
+        self._max_tokens = max_tokens
+        self._vocabulary = vocabulary
+        self._tokenizer = tokenizer
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._session = session
+
+    def encode(self, text: str) -> Encoded:
+        """Return the text as token ids, cut to what the model takes."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
+        return Encoded(ids[: self._max_tokens], len(ids), len(ids) > self._max_tokens)
+
+    def forward(self, ids: Ids, mask: Ids) -> Logits:
+        """Return logits [batch, labels].
+
+        Raises:
+            BackendError: If an id is outside the vocabulary, or a logit is no number.
+        """
+        # ONNX's Gather takes negative ids from the end without a word, and refuses large ones deep in the runtime.
+        if ids.size and (ids.min() < 0 or ids.max() >= self._vocabulary):
+            raise BackendError(f"token id outside 0..{self._vocabulary - 1}")
+        logits: Logits = self._session.run(["logits"], {"input_ids": ids, "attention_mask": mask})[0]
+        if logits.shape != (len(ids), len(self.labels)) or not np.isfinite(logits).all():
+            raise BackendError("the model's output has the wrong shape or is no number")
+        return logits

@@ -1,0 +1,78 @@
+"""uvicorn's HTTP protocol with a bound on the head of a request, in bytes and in time.
+
+uvicorn with httptools keeps whatever comes until the head is complete: a header without end is kept without end, and a
+head that never completes holds its connection for ever. A normal request pays one comparison.
+
+Memory: HEAD_BYTES plus one read of the socket for each connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+__all__ = ["HEAD_BYTES", "HEAD_SECONDS", "BoundedHeadProtocol"]
+
+HEAD_BYTES: Final = 65_536
+"""Most bytes of request line and headers together; nginx allows 32 KiB, Node.js 16 KiB."""
+HEAD_SECONDS: Final = 10.0
+"""Most time from a connection, or from the first byte of a further request, to the end of the head."""
+
+_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
+    b"content-length: 24\r\nconnection: close\r\n\r\nrequest head is too big\n"
+)
+
+
+class BoundedHeadProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    _in_head = True
+    _head_bytes = 0
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Start the clock for the first head."""
+        super().connection_made(transport)
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop the clock."""
+        self._stop_clock()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Count the bytes of a head that is not complete yet."""
+        super().data_received(data)
+        # After the parser: a head that came whole is over by now, and never counted.
+        if self._in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                self.transport.write(_TOO_LARGE)
+                self.transport.close()
+            elif self._head_timer is None:
+                self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def on_message_begin(self) -> None:
+        """Note that a head has begun."""
+        self._in_head = True
+        self._head_bytes = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Note that the head is complete."""
+        self._in_head = False
+        self._stop_clock()
+        super().on_headers_complete()
+
+    def _stop_clock(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _give_up(self) -> None:
+        self._head_timer = None
+        if self._in_head and not self.transport.is_closing():
+            self.transport.close()

@@ -1,0 +1,138 @@
+"""The service's settings: YAML by profile, overridden by the environment.
+
+`config/base.yaml` holds every setting, `config/<profile>.yaml` what differs; the profile is `INFERDECK_PROFILE`, dev
+unless told. `INFERDECK_SERVICE_<NAME>` overrides either. A key that nobody knows is refused, since a setting that is
+silently not there is worse than a service that does not start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import yaml
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+__all__ = ["ENV_PREFIX", "PROFILES", "Settings", "SettingsError", "load_settings"]
+
+ENV_PREFIX: Final = "INFERDECK_SERVICE_"
+PROFILES: Final = ("dev", "prod")
+
+_Port = Annotated[int, Field(ge=0, le=65535)]
+_Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
+
+
+class SettingsError(ValueError):
+    """A setting cannot be used; the message is one line and names it."""
+
+
+class Settings(BaseSettings):
+    """Everything that can be set; config/base.yaml says what each is for, and holds the defaults."""
+
+    model_config = SettingsConfigDict(env_prefix=ENV_PREFIX, extra="forbid", frozen=True)
+
+    profile: Literal["dev", "prod"]
+    host: str
+    port: _Port
+    workers: int = Field(ge=1, le=64)
+    admin_host: str
+    admin_port: _Port
+    model_dir: Path
+    model_retry_seconds: _Seconds
+    memory_reserve_bytes: int = Field(ge=0)
+    body_limit_bytes: int = Field(ge=1024, le=16 * 1024 * 1024)
+    receive_timeout_seconds: _Seconds
+    deadline_seconds: _Seconds
+    inference_threads: int = Field(ge=1, le=64)
+    queue_places: int = Field(ge=1, le=100_000)
+    keep_alive_seconds: int = Field(ge=1, le=3600)
+    shutdown_seconds: int = Field(ge=1, le=3600)
+    live_tick_limit_seconds: _Seconds
+    recorder: bool
+    middleware: Annotated[tuple[str, ...], NoDecode]
+    log_level: Literal["debug", "info", "warning", "error"]
+
+    @field_validator("middleware", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        """Read the environment's form, names parted by commas; a JSON list would be one more way to mistype it."""
+        if isinstance(value, str):
+            return tuple(part.strip() for part in value.strip("[] ").replace('"', "").split(",") if part.strip())
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Order the sources: arguments, environment, profile's YAML over base.yaml."""
+        profile = os.environ.get("INFERDECK_PROFILE", "dev")
+        return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=_read_yaml(profile))
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that tell two configurations apart; which port or host it is does not matter."""
+        told = self.model_dump_json(exclude={"host", "port", "admin_host", "admin_port"})
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def _read_yaml(profile: str) -> dict[str, Any]:
+    """Return base.yaml with the profile's over it.
+
+    Raises:
+        SettingsError: If the profile is unknown, or a file holds no settings or unknown ones.
+    """
+    if profile not in PROFILES:
+        raise SettingsError(f"INFERDECK_PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
+    merged: dict[str, Any] = {}
+    for name in ("base", profile):
+        merged |= _read_file(name)
+    return merged | {"profile": profile}
+
+
+def _read_file(name: str) -> dict[str, Any]:
+    told = f"config/{name}.yaml"
+    try:
+        content = yaml.safe_load(files("service").joinpath("config", f"{name}.yaml").read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise SettingsError(f"{told} cannot be read: {' '.join(str(error).split())}") from error
+    if not isinstance(content, Mapping):
+        raise SettingsError(f"{told} must hold names and values")
+    unknown = sorted(str(key) for key in content if key not in Settings.model_fields or key == "profile")
+    if unknown:
+        raise SettingsError(f"{told} has unknown settings: {', '.join(unknown)}")
+    return dict(content)
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Return the settings of this process.
+
+    Args:
+        overrides: Settings that win over environment and files.
+
+    Raises:
+        SettingsError: If one cannot be used.
+    """
+    try:
+        return Settings(**overrides)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name = str(first["loc"][0]) if first["loc"] else "settings"
+        shown = f"{ENV_PREFIX}{name.upper()}" if re.fullmatch(r"[a-z_]+", name) else name
+        raise SettingsError(f"{shown}: {first['msg']}") from error

@@ -1,0 +1,89 @@
+"""What one worker process runs beside its requests: model, executor, loop tick, admin port."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from service.admin import AdminServer, AdminView, admin_app, bind
+from service.backend import Backend
+from service.executor import BoundedExecutor
+from service.identity import commit, version
+from service.lifecycle import Lifecycle, Phase
+from service.loop_tick import LoopTick
+from service.service_metrics import Snapshot
+from service.settings import Settings
+
+__all__ = ["Telemetry", "Worker"]
+
+_log = logging.getLogger("service.worker")
+
+
+class Telemetry(Protocol):
+    """What the worker tells, and asks, its recorder."""
+
+    def phase(self, phase: Phase) -> None:
+        """Take note of where the service stands."""
+
+    def loss(self) -> Mapping[str, int]:
+        """Return what could not be recorded, by reason."""
+
+
+class Worker:
+    """Built with the app, started and stopped by its lifespan, that is after any fork; it runs once.
+
+    Args:
+        settings: The settings.
+        load: Returns the loaded model, or raises; called in a thread.
+        telemetry: The recorder, or what stands in for it.
+    """
+
+    def __init__(self, settings: Settings, load: Callable[[], Backend], telemetry: Telemetry) -> None:
+        self.settings = settings
+        self.tick = LoopTick()
+        self.executor = BoundedExecutor(settings.inference_threads, settings.queue_places)
+        self.lifecycle = Lifecycle(load, settings.model_retry_seconds, telemetry.phase)
+        self.admin: AdminServer | None = None
+        self._telemetry = telemetry
+        self._build = (version(), commit())
+
+    def snapshot(self) -> Snapshot:
+        """Return what the admin port's metrics show."""
+        backend = self.lifecycle.backend
+        model = backend.version if backend is not None else ""
+        phase = self.lifecycle.state.phase
+        return Snapshot(*self._build, model, self.settings.fingerprint, phase, self._telemetry.loss())
+
+    def start(self) -> None:
+        """Start the admin port, then the model's loading; must be called in the service's event loop."""
+        self.tick.start()
+        self.executor.start()
+        self._start_admin()
+        self.lifecycle.start()
+
+    def stop(self) -> None:
+        """Stop everything, each within a bounded time."""
+        self.lifecycle.stop()
+        self.tick.stop()
+        self.executor.close()
+        if self.admin is not None:
+            self.admin.stop()
+
+    def _start_admin(self) -> None:
+        settings = self.settings
+        try:
+            bound = bind(settings.admin_host, settings.admin_port, shared=settings.workers > 1)
+        except OSError as error:
+            # `python -m service` has tried the port before; under another server the requests matter more than this.
+            place = f"{settings.admin_host}:{settings.admin_port}"
+            _log.error("no admin port: %s cannot be bound (%s); requests go on", place, error.strerror)
+            return
+        view = AdminView(
+            state=lambda: self.lifecycle.state,
+            tick_age_seconds=lambda: self.tick.age_seconds,
+            snapshot=self.snapshot,
+            live_limit_seconds=settings.live_tick_limit_seconds,
+        )
+        self.admin = AdminServer(admin_app(view), bound)
+        self.admin.start()

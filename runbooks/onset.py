@@ -1,0 +1,165 @@
+"""When it began: the stretch of time in which a signal left its usual level, found over all decisive signals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from runbooks import signals
+from runbooks.evidence import Evidence, Series, Window
+from runbooks.rows import OUTCOMES, Floats, Rows
+from runbooks.targets import down_at
+
+__all__ = ["Signal", "find_window", "watched"]
+
+BIN_SECONDS = 5.0
+# A stretch counts when it outweighs this many bins that lie just at twice the smallest effect.
+LEAST_WEIGHT = 3.0
+# Beyond four times the smallest effect a bin weighs no more: one wild bin must not make an incident.
+MOST_EFFECTS = 4.0
+# An incident that ended longer ago than this is history, not what is asked about.
+RECENT_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One measure of badness over time.
+
+    Attributes:
+        name: For people.
+        edges: Borders of the bins, unix seconds, shape (n + 1,).
+        values: Badness per bin, NaN where nothing is known, shape (n,).
+        effect: Smallest change that matters, in the signal's unit.
+    """
+
+    name: str
+    edges: Floats
+    values: Floats
+    effect: float
+
+
+def find_window(evidence: Evidence) -> Window:
+    """Return the window with its onset and end, from the signal that stands out most.
+
+    The usual level is the 20th percentile of the looked-at time, so up to four fifths of it may be the incident. A
+    signal that was bad all along has no onset: absolute expectations then still judge the last minute.
+    """
+    window = evidence.window
+    best: tuple[float, float, float, str] | None = None
+    for signal in watched(evidence):
+        found = _stretch(signal, window.until)
+        if found and (best is None or found[0] > best[0]):
+            best = (*found, signal.name)
+    if best is None:
+        return Window(window.since, window.until)
+    _, onset, ended, name = best
+    return Window(window.since, window.until, _refined(evidence, onset), min(ended, window.until), name)
+
+
+def watched(evidence: Evidence) -> Iterator[Signal]:
+    """Yield the decisive signals that the sources can give."""
+    window = evidence.window
+    edges = np.arange(window.since, window.until + BIN_SECONDS, BIN_SECONDS)
+    edges[-1] = max(window.until, edges[-2] + 0.1) if len(edges) > 1 else window.until
+    if len(edges) < 3:
+        return
+    up = evidence.get(signals.UP)
+    if up:
+        for job in (signals.SERVICE_JOB, signals.EXPORTER_JOB):
+            yield Signal(f"target {job} down", edges, _down(up, job, edges), 0.5)
+    blocked = evidence.get(signals.BLOCKED)
+    if blocked:
+        yield Signal("event loop blocked share", edges, _rate(blocked, edges), 0.03)
+    latency = evidence.get(signals.LATENCY_BUCKET)
+    if latency and evidence.rows is None:
+        yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
+    if evidence.rows is not None:
+        yield from _row_signals(evidence, evidence.rows, edges)
+
+
+def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:
+    bad = np.isin(rows.outcome, [OUTCOMES.index(name) for name in ("error", "degraded", "disconnected")])
+    # Before the onset is known the whole time is the baseline: medians stand a minority of slow requests.
+    slow = evidence.at(Window(evidence.window.since, evidence.window.until)).slow()
+    ended, _ = np.histogram(rows.end_s, edges)
+    for name, mask in (("slow share", slow), ("failed share", bad)):
+        count, _ = np.histogram(rows.end_s[mask], edges)
+        share = np.full(len(count), np.nan)
+        np.divide(count, ended, out=share, where=ended > 0)
+        yield Signal(name, edges, share, 0.03)
+    if rows.rings:
+        # A status page comes every second; 2.5 s without one is silence.
+        last = max(ring.last_sign_s for ring in rows.rings)
+        yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5)
+
+
+def _down(up: tuple[Series, ...], job: str, edges: Floats) -> Floats:
+    times, down = down_at(up, job)
+    values = np.full(len(edges) - 1, np.nan)
+    place = np.searchsorted(edges, times, side="right") - 1
+    for index, state in zip(place, down, strict=True):
+        if 0 <= index < len(values):
+            values[index] = state if np.isnan(values[index]) else max(values[index], state)
+    return values
+
+
+def _rate(series: tuple[Series, ...], edges: Floats) -> Floats:
+    values = np.zeros(len(edges) - 1)
+    for one in series:
+        times, steps = signals.increments(one)
+        # A sample taken right at a border tells of the bin before it.
+        grown, _ = np.histogram(times - 1e-3, edges, weights=steps)
+        values += grown
+    return np.asarray(values / np.diff(edges))
+
+
+def _slow_histogram(series: tuple[Series, ...], edges: Floats) -> Floats:
+    usual = signals.quantile(signals.histogram(series, edges[0], edges[-1]), 0.5) or 0.0
+    bounds = sorted({float(one.labels.get("le", "inf")) for one in series})
+    limit = next((bound for bound in bounds if bound >= 3 * usual), float("inf"))
+    fast = np.zeros(len(edges) - 1)
+    every = np.zeros(len(edges) - 1)
+    for one in series:
+        bound = float(one.labels.get("le", "inf"))
+        if bound == limit:
+            fast += _rate((one,), edges)
+        if bound == float("inf"):
+            every += _rate((one,), edges)
+    share = np.full(len(every), np.nan)
+    np.divide(every - fast, every, out=share, where=every > 0)
+    return np.asarray(share)
+
+
+def _stretch(signal: Signal, until: float) -> tuple[float, float, float] | None:
+    """Return weight, start and end of the heaviest stretch of bad bins that reaches the recent past."""
+    known = ~np.isnan(signal.values)
+    if known.sum() < 2:
+        return None
+    usual = float(np.quantile(signal.values[known], 0.2))
+    effects = np.clip((np.nan_to_num(signal.values, nan=usual) - usual) / signal.effect, 0.0, MOST_EFFECTS)
+    total = np.concatenate([[0.0], np.cumsum(effects - 1.0)])
+    lowest = np.minimum.accumulate(total)
+    best: tuple[float, int, int] | None = None
+    for end in range(1, len(total)):
+        if signal.edges[end] < until - RECENT_SECONDS:
+            continue
+        weight = total[end] - lowest[end - 1]
+        if weight >= LEAST_WEIGHT and (best is None or weight > best[0]):
+            start = int(np.nonzero(total[:end] == lowest[end - 1])[0][-1])
+            best = (float(weight), start, end)
+    if best is None:
+        return None
+    return best[0], float(signal.edges[best[1]]), float(signal.edges[best[2]])
+
+
+def _refined(evidence: Evidence, onset: float) -> float:
+    """Move the onset from the border of its bin to the first slow or failed request around it."""
+    rows = evidence.rows
+    if rows is None or not len(rows):
+        return onset
+    slow = evidence.at(Window(evidence.window.since, evidence.window.until, onset)).slow()
+    bad = slow | np.isin(rows.outcome, [OUTCOMES.index("error"), OUTCOMES.index("degraded")])
+    near = rows.start_s[bad & (rows.start_s >= onset - 1.0) & (rows.start_s < onset + BIN_SECONDS)]
+    return float(near.min()) if len(near) else onset

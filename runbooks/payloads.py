@@ -1,0 +1,177 @@
+"""Notifications of Alertmanager (version 4) and Grafana (version 1): strict in what matters, tolerant of the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+__all__ = ["MOST_ALERTS", "MOST_BYTES", "Alert", "Notification", "PayloadError", "parse_payload", "read_payload"]
+
+# 500 alerts with long annotations fit twice; more is no notification.
+MOST_BYTES: Final = 2 * 2**20
+MOST_ALERTS: Final = 1000
+MOST_TEXT: Final = 1000
+VERSIONS: Final[Mapping[str, str]] = {"4": "alertmanager", "1": "grafana"}
+# Alerts with this label are about the alerting itself and start no triage.
+META_KIND: Final = "meta"
+
+
+class PayloadError(ValueError):
+    """A payload that is no notification we know; the text says what is wrong."""
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert of a notification.
+
+    Attributes:
+        name: Label `alertname`; empty when there is none.
+        status: firing or resolved.
+        labels: All labels.
+        annotations: All annotations.
+        starts_at: Unix seconds.
+        ends_at: Unix seconds; None while it fires.
+        fingerprint: The sender's id of the label set.
+    """
+
+    name: str
+    status: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    starts_at: float
+    ends_at: float | None
+    fingerprint: str
+
+    @property
+    def key(self) -> str:
+        """Identity of this state of this alert: a repeated notification has the same."""
+        return f"{self.fingerprint}|{self.starts_at:.3f}|{self.status}"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether it is about the alerting itself (Watchdog)."""
+        return self.labels.get("kind") == META_KIND or self.name == "Watchdog"
+
+
+@dataclass(frozen=True)
+class Notification:
+    """One notification.
+
+    Attributes:
+        sender: alertmanager or grafana.
+        status: Status of the group; single alerts may differ.
+        group_key: The sender's id of the group.
+        alerts: The alerts, as sent.
+        truncated: How many alerts the sender left out.
+    """
+
+    sender: str
+    status: str
+    group_key: str
+    alerts: tuple[Alert, ...]
+    truncated: int
+
+    def firing(self) -> Iterator[Alert]:
+        """Yield the alerts that fire and are no meta alerts."""
+        return (alert for alert in self.alerts if alert.status == "firing" and not alert.is_meta)
+
+
+def read_payload(body: bytes) -> Notification:
+    """Return the notification in a request's body.
+
+    Raises:
+        PayloadError: If it is too large, no JSON, or no notification.
+    """
+    if len(body) > MOST_BYTES:
+        raise PayloadError(f"payload of {len(body)} bytes, over {MOST_BYTES}")
+    try:
+        payload = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise PayloadError(f"payload is no JSON: {str(error)[:200]}") from error
+    if not isinstance(payload, dict):
+        raise PayloadError(f"payload is a {type(payload).__name__}, not an object")
+    return parse_payload(payload)
+
+
+def parse_payload(payload: Mapping[str, Any]) -> Notification:
+    """Return the notification in a decoded payload.
+
+    Unknown keys are ignored; an unknown version is refused, because fields may mean something else there.
+
+    Raises:
+        PayloadError: If the version is unknown or a field that matters is missing or of another type.
+    """
+    version = payload.get("version")
+    sender = VERSIONS.get(version) if isinstance(version, str) else None
+    if sender is None:
+        raise PayloadError(f"payload of version {str(version)[:20]!r}: known are 4 (Alertmanager) and 1 (Grafana)")
+    alerts = payload.get("alerts")
+    if not isinstance(alerts, list):
+        raise PayloadError("payload has no list of alerts")
+    if len(alerts) > MOST_ALERTS:
+        raise PayloadError(f"payload of {len(alerts)} alerts, over {MOST_ALERTS}; set max_alerts at the sender")
+    truncated = payload.get("truncatedAlerts", 0)
+    if isinstance(truncated, bool) or not isinstance(truncated, int) or truncated < 0:
+        raise PayloadError("truncatedAlerts is no count")
+    return Notification(
+        sender=sender,
+        status=_status(payload.get("status"), "payload"),
+        group_key=_text(payload.get("groupKey", ""), "groupKey"),
+        alerts=tuple(_alert(one, index) for index, one in enumerate(alerts)),
+        truncated=truncated,
+    )
+
+
+def _alert(one: object, index: int) -> Alert:
+    where = f"alert {index}"
+    if not isinstance(one, dict):
+        raise PayloadError(f"{where} is no object")
+    labels = _texts(one.get("labels"), f"{where}: labels")
+    starts_at = _time(one.get("startsAt"), f"{where}: startsAt")
+    if starts_at is None:
+        raise PayloadError(f"{where}: startsAt is missing")
+    # The fingerprint is a hash of the labels; a sender without one still gets a stable identity.
+    fingerprint = _text(one.get("fingerprint", ""), f"{where}: fingerprint") or json.dumps(labels, sort_keys=True)
+    return Alert(
+        name=labels.get("alertname", ""),
+        status=_status(one.get("status"), where),
+        labels=labels,
+        annotations=_texts(one.get("annotations", {}), f"{where}: annotations"),
+        starts_at=starts_at,
+        ends_at=_time(one.get("endsAt"), f"{where}: endsAt"),
+        fingerprint=fingerprint,
+    )
+
+
+def _status(value: object, where: str) -> str:
+    if value not in ("firing", "resolved"):
+        raise PayloadError(f"{where}: status is {str(value)[:20]!r}, neither firing nor resolved")
+    return str(value)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise PayloadError(f"{where} is no text")
+    return value[:MOST_TEXT]
+
+
+def _texts(value: object, where: str) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise PayloadError(f"{where} is no object")
+    return {_text(key, where): _text(text, where) for key, text in value.items()}
+
+
+def _time(value: object, where: str) -> float | None:
+    """Return unix seconds; None for absent and for Go's zero time, which stands for "not yet"."""
+    if value is None or value == "":
+        return None
+    try:
+        moment = datetime.fromisoformat(str(value))
+    except ValueError as error:
+        raise PayloadError(f"{where} is no RFC 3339 time: {str(value)[:40]!r}") from error
+    if moment.year <= 1:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,153 @@
+"""Evidence from the recorder: the rows of all workers, live and last flight, as the arrays that triage reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from exporters.rows import RowTable, load_rows
+from runbooks.prometheus_source import SourceMissingError
+from runbooks.rows import Episode, Objects, OpenRequest, RingLife, Rows, bucket_of
+
+__all__ = ["RowSource", "rows_of"]
+
+# Columns of strings (or small numbers) that tell requests apart.
+LABELS: Final = (
+    "client_release",
+    "device_type",
+    "agent_family",
+    "worker",
+    "model",
+    "config",
+    "route",
+    "method",
+    "model_version",
+    "reason",
+    "error_type",
+)
+
+
+class RowSource:
+    """A folder of ring files.
+
+    Args:
+        ring_dir: The folder; it is only read.
+    """
+
+    name = "ring"
+
+    def __init__(self, ring_dir: Path) -> None:
+        self.ring_dir = ring_dir
+
+    def collect(self, since: float, until: float) -> Rows:
+        """Return the requests that ended or were in flight between two times, unix seconds.
+
+        Raises:
+            SourceMissingError: If there is no such folder or no ring in it.
+        """
+        if not self.ring_dir.is_dir():
+            raise SourceMissingError(f"no folder {self.ring_dir}; set INFERDECK_RING_DIR to the service's")
+        try:
+            table = load_rows(self.ring_dir, since_ns=int(since * 1e9))
+        except OSError as error:
+            raise SourceMissingError(f"{self.ring_dir} cannot be read: {error.strerror}") from error
+        if not table.rings:
+            raise SourceMissingError(f"no ring file in {self.ring_dir}; is the service's recorder attached?")
+        return rows_of(table, since, until)
+
+
+def rows_of(table: RowTable, since: float, until: float) -> Rows:
+    """Return a table's requests up to a time, and the life of each ring over all that it holds.
+
+    Args:
+        table: Rows from `since` on, later ones included: they are signs of life.
+        since: Unix seconds.
+        until: Unix seconds; rows that began later are left out.
+    """
+    if not len(table):
+        return _empty(table, since)
+    end_ns = table.end_unix_ns
+    last_row = {ring: int(end_ns[table["ring"] == ring].max()) for ring in set(table["ring"].tolist())}
+    rings = tuple(_life(table, ring, last_row.get(ring, 0)) for ring in table.rings)
+    # A row that began before `until` and ended after it was in flight then: triage at that time could not know its end.
+    table = table.where(end_ns <= int(until * 1e9))
+    ids = (table["trace_hi"].tolist(), table["trace_lo"].tolist())
+    return Rows(
+        start_s=table["start_unix_ns"].astype(np.float64) / 1e9,
+        duration_s=table["duration_ns"].astype(np.float64) / 1e9,
+        outcome=table["outcome"].astype(np.int64),
+        bucket=bucket_of(table["input_length"].astype(np.int64)),
+        session=table["session_hash"].astype(np.uint64),
+        trace_id=_objects([f"{high:016x}{low:016x}" for high, low in zip(*ids, strict=True)]),
+        ring=table["ring"],
+        labels={name: _texts(table, name) for name in LABELS if name in table},
+        stages={name: table.stage(name) for name in table.stages},
+        parents={name: parent or "" for name, parent in table.parents.items()},
+        open=tuple(one for one in _open(table) if one.start_s <= until),
+        rings=rings,
+        known_from_s=since,
+    )
+
+
+def _empty(table: RowTable, since: float) -> Rows:
+    nothing = np.zeros(0)
+    none = np.zeros(0, dtype=object)
+    return Rows(
+        nothing,
+        nothing.copy(),
+        np.zeros(0, dtype=np.int64),
+        none,
+        np.zeros(0, dtype=np.uint64),
+        none.copy(),
+        none.copy(),
+        open=tuple(_open(table)),
+        rings=tuple(_life(table, ring, 0) for ring in table.rings),
+        known_from_s=since,
+    )
+
+
+def _open(table: RowTable) -> list[OpenRequest]:
+    return [
+        OpenRequest(one.ring, one.start_unix_ns / 1e9, one.stage, one.trace_id, one.session_hash, one.alive)
+        for one in table.open
+    ]
+
+
+def _life(table: RowTable, ring: str, last_row_ns: int) -> RingLife:
+    info, status = table.rings[ring], table.statuses.get(ring) or {}
+    started = info.header.started_unix_ns
+    age = status.get("loop_tick_age_s")
+    return RingLife(
+        ring=ring,
+        worker=str(info.header.worker),
+        alive=info.alive,
+        started_s=started / 1e9,
+        last_sign_s=max(started, last_row_ns, int(status.get("written_unix_ns") or 0)) / 1e9,
+        episodes=_episodes(status),
+        loop_tick_age_s=float(age) if isinstance(age, int | float) else None,
+        status=status,
+    )
+
+
+def _episodes(status: Mapping[str, Any]) -> tuple[Episode, ...]:
+    found = []
+    for one in status.get("blocked") or ():
+        try:
+            stack = tuple(str(frame) for frame in one["stack"])
+            found.append(Episode(one["start_unix_ns"] / 1e9, one["duration_ns"] / 1e9, stack))
+        except (KeyError, TypeError):
+            continue  # a page of another version: what can be read of it still helps
+    return tuple(sorted(found, key=lambda episode: episode.start_s))
+
+
+def _texts(table: RowTable, name: str) -> Objects:
+    return _objects([str(value) for value in table[name].tolist()])
+
+
+def _objects(values: list[str]) -> Objects:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,163 @@
+"""Requests as triage reads them: one array per column, and beside them the life of each worker's ring."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from exporters.names import INPUT_BUCKETS
+
+__all__ = ["OUTCOMES", "Episode", "Floats", "OpenRequest", "RingLife", "Rows", "bucket_of"]
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+Objects = npt.NDArray[np.object_]
+
+# The row's `outcome` column holds the index (docs/architecture.md, section 2).
+OUTCOMES = ("ok", "refused", "error", "degraded", "disconnected")
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A time in which the event loop of one worker stood still.
+
+    Attributes:
+        start_s: Start, unix seconds.
+        duration_s: Seconds.
+        stack: What ran then, innermost frame first, "file:line function".
+    """
+
+    start_s: float
+    duration_s: float
+    stack: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RingLife:
+    """What one worker's file tells about its worker.
+
+    Attributes:
+        ring: Id of the file.
+        worker: Worker's name.
+        alive: Whether its owner still holds the file now (not at the time of the incident).
+        started_s: Start of the worker, unix seconds.
+        last_sign_s: Last row or status page, unix seconds.
+        episodes: Blocked times of the event loop; the service keeps the last 32.
+        loop_tick_age_s: Age of the loop's last tick when the status page was written; None if unknown.
+        status: The status page itself.
+    """
+
+    ring: str
+    worker: str
+    alive: bool
+    started_s: float
+    last_sign_s: float
+    episodes: tuple[Episode, ...] = ()
+    loop_tick_age_s: float | None = None
+    status: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class OpenRequest:
+    """A request that began and has no row yet.
+
+    Attributes:
+        ring: Id of the worker's file.
+        start_s: Start, unix seconds.
+        stage: The stage it was in; empty when in none.
+        trace_id: 32 hex digits.
+        session_hash: Keyed hash of the session id.
+        alive: Whether its worker lives now; a dead one's request never ends.
+    """
+
+    ring: str
+    start_s: float
+    stage: str
+    trace_id: str
+    session_hash: int
+    alive: bool
+
+
+def bucket_of(lengths: npt.NDArray[np.int64]) -> Objects:
+    """Return the length class of each input: short under 100 characters, medium to 500, long above (row A10).
+
+    Args:
+        lengths: Characters, shape (n,); -1 when unknown.
+    """
+    classes = np.array(INPUT_BUCKETS, dtype=object)
+    # Same borders as exporters.names.input_bucket, which takes one number; a test holds them together.
+    return np.asarray(classes[np.where(lengths < 0, 3, np.digitize(lengths, (100, 501)))])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Ended requests of all workers, in order of their end.
+
+    Attributes:
+        start_s: Starts, unix seconds, shape (n,).
+        duration_s: Durations in seconds, shape (n,).
+        outcome: Index into OUTCOMES, shape (n,).
+        bucket: Length class, shape (n,).
+        session: Keyed hash of the session id, shape (n,).
+        trace_id: 32 hex digits each, shape (n,).
+        ring: Id of the worker's file, shape (n,).
+        labels: Column name -> strings, shape (n,): route, client_release, device_type, worker, model...
+        stages: Stage -> (seconds after the request's start, seconds), NaN where it did not run.
+        parents: Stage -> parent stage; empty for stages right below the request.
+        open: Requests without a row.
+        rings: The workers' files.
+        known_from_s: Rows before this time may be overwritten or were not read.
+    """
+
+    start_s: Floats
+    duration_s: Floats
+    outcome: npt.NDArray[np.int64]
+    bucket: Objects
+    session: npt.NDArray[np.uint64]
+    trace_id: Objects
+    ring: Objects
+    labels: Mapping[str, Objects] = field(default_factory=dict)
+    stages: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
+    parents: Mapping[str, str] = field(default_factory=dict)
+    open: tuple[OpenRequest, ...] = ()
+    rings: tuple[RingLife, ...] = ()
+    known_from_s: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.start_s)
+
+    @property
+    def end_s(self) -> Floats:
+        """Ends, unix seconds, shape (n,)."""
+        return self.start_s + self.duration_s
+
+    def between(self, since_s: float, until_s: float) -> Mask:
+        """Return which requests ended in [since, until), unix seconds."""
+        end = self.end_s
+        return np.asarray((end >= since_s) & (end < until_s))
+
+    def answered(self) -> Mask:
+        """Return which requests got an answer from the model (ok or degraded)."""
+        return np.asarray((self.outcome == OUTCOMES.index("ok")) | (self.outcome == OUTCOMES.index("degraded")))
+
+    def outside_stages_s(self) -> Floats:
+        """Return each request's time outside of its top stages, in seconds, shape (n,)."""
+        inside = np.zeros(len(self))
+        for name, (_, seconds) in self.stages.items():
+            if not self.parents.get(name):
+                inside += np.nan_to_num(seconds)
+        return np.maximum(self.duration_s - inside, 0.0)
+
+    def self_times(self) -> dict[str, Floats]:
+        """Return per stage its own seconds (without its children's), and "(outside stages)"; 0 where it did not run."""
+        own = {name: np.nan_to_num(seconds).copy() for name, (_, seconds) in self.stages.items()}
+        for name, (_, seconds) in self.stages.items():
+            parent = self.parents.get(name, "")
+            if parent in own:
+                own[parent] -= np.nan_to_num(seconds)
+        times = {name: np.maximum(seconds, 0.0) for name, seconds in own.items()}
+        times["(outside stages)"] = self.outside_stages_s()
+        return times

@@ -1,0 +1,115 @@
+"""The Prometheus queries of triage, each once, and the arithmetic on the raw series: rates are taken here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+
+from runbooks.evidence import Series
+from runbooks.rows import Floats
+
+__all__ = [
+    "BLOCKED",
+    "EXPORTER_JOB",
+    "GC_PAUSE",
+    "HEARTBEAT",
+    "IN_FLIGHT",
+    "LAG_BUCKET",
+    "LATENCY_BUCKET",
+    "QUERIES",
+    "REQUESTS",
+    "SERVICE_JOB",
+    "STAGE_COUNT",
+    "STAGE_SUM",
+    "UP",
+    "histogram",
+    "increase",
+    "increments",
+    "quantile",
+]
+
+SERVICE_JOB: Final = "service"
+EXPORTER_JOB: Final = "inferdeck-exporter"
+
+UP: Final = "up"
+BLOCKED: Final = "runtime_event_loop_blocked_seconds_total"
+LAG_BUCKET: Final = "runtime_event_loop_lag_seconds_bucket"
+HEARTBEAT: Final = "runtime_heartbeat_age_seconds"
+GC_PAUSE: Final = "runtime_gc_pause_seconds_sum"
+REQUESTS: Final = "model_requests_total"
+LATENCY_BUCKET: Final = "model_latency_seconds_bucket"
+STAGE_SUM: Final = "model_stage_seconds_sum"
+STAGE_COUNT: Final = "model_stage_seconds_count"
+IN_FLIGHT: Final = "model_requests_in_flight"
+OLDEST: Final = "model_oldest_request_age_seconds"
+RESIDENT: Final = "runtime_process_resident_memory_bytes"
+HOST_CPU: Final = "runtime_host_cpu_ratio"
+UNREAD: Final = "telemetry_ring_unread_rows"
+LOST: Final = "telemetry_rows_lost_total"
+
+# Gauges and counters without decisive use yet still tell where to look when nothing is named (runbooks/unusual.py).
+QUERIES: Final = (
+    UP,
+    BLOCKED,
+    LAG_BUCKET,
+    HEARTBEAT,
+    GC_PAUSE,
+    REQUESTS,
+    LATENCY_BUCKET,
+    STAGE_SUM,
+    STAGE_COUNT,
+    IN_FLIGHT,
+    OLDEST,
+    RESIDENT,
+    HOST_CPU,
+    UNREAD,
+    LOST,
+)
+
+
+def increments(series: Series) -> tuple[Floats, Floats]:
+    """Return by how much a counter grew from sample to sample; a fall is a restart and counts as growth from 0.
+
+    Returns:
+        Times of the later sample of each pair (unix seconds) and growth, both shape (n - 1,).
+    """
+    steps = np.diff(series.values)
+    return series.times[1:], np.where(steps < 0, series.values[1:], steps)
+
+
+def increase(series: Iterable[Series], since: float, until: float) -> float:
+    """Return by how much counters grew in (since, until], unix seconds, over all series together."""
+    total = 0.0
+    for one in series:
+        times, steps = increments(one)
+        total += float(steps[(times > since) & (times <= until)].sum())
+    return total
+
+
+def histogram(series: Iterable[Series], since: float, until: float) -> dict[float, float]:
+    """Return upper bound -> observations in that bucket alone, grown in (since, until]; bounds ascend."""
+    cumulative: dict[float, float] = {}
+    for one in series:
+        bound = float(one.labels.get("le", "inf"))
+        cumulative[bound] = cumulative.get(bound, 0.0) + increase([one], since, until)
+    counts: dict[float, float] = {}
+    below = 0.0
+    for bound in sorted(cumulative):
+        counts[bound] = max(cumulative[bound] - below, 0.0)
+        below = max(below, cumulative[bound])
+    return counts
+
+
+def quantile(counts: Mapping[float, float], share: float) -> float | None:
+    """Return the quantile of a histogram, linear inside the bucket as Prometheus has it; None when it is empty."""
+    total = sum(counts.values())
+    if total <= 0:
+        return None
+    rank, seen, lower = share * total, 0.0, 0.0
+    for bound, count in counts.items():
+        if seen + count >= rank and count > 0:
+            return lower if bound == float("inf") else lower + (bound - lower) * (rank - seen) / count
+        seen, lower = seen + count, bound
+    return lower

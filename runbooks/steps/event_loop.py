@@ -1,0 +1,226 @@
+"""Is the event loop of the service blocked by synchronous work? Told by lag, what stands still, and the stack."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from runbooks import signals
+from runbooks.evidence import Evidence, StepResult
+from runbooks.rows import Episode, RingLife, Rows
+
+__all__ = [
+    "blocked_share",
+    "blocking_stack",
+    "gc_share",
+    "lag_ratio",
+    "lag_share",
+    "loop_tick_age",
+    "others_move_on",
+    "slow_overlap",
+]
+
+# The loop ticks every 20 ms (docs/architecture.md, section 2): what is later than one more tick is no timer noise.
+NOISE_SECONDS = 0.02
+# Below this share a baseline is quiet, and ratios to it would only magnify noise.
+QUIET_SHARE = 0.002
+# The service keeps the last 32 episodes; a full list says nothing about the time before its first.
+KEPT_EPISODES = 32
+# A ratio from fewer expected events than this is chance.
+LEAST_EXPECTED_EVENTS = 8.0
+# Frames in which an idle or waiting loop is found: they name nobody.
+IDLE_FRAMES = ("selectors.py", "base_events.py", "run_once", "uvloop", "runners.py")
+
+
+def _late_seconds(evidence: Evidence, since: float, until: float) -> float | None:
+    series = evidence.get(signals.LAG_BUCKET)
+    if series is None:
+        return None
+    counts = signals.histogram(series, since, until)
+    if not sum(counts.values()):
+        return None
+    late, lower = 0.0, 0.0
+    for bound, count in counts.items():
+        if lower >= NOISE_SECONDS:
+            # Geometric middle of the bucket; bounds lie within a factor 2.5, so the error is within a factor 1.6.
+            late += count * (lower if math.isinf(bound) else math.sqrt(lower * bound))
+        lower = bound
+    return late
+
+
+def lag_share(evidence: Evidence) -> StepResult:
+    """Return the share of the incident that the loop spent in lags over 20 ms, from the lag histogram."""
+    since, until = evidence.window.incident
+    late = _late_seconds(evidence, since, until)
+    value = None if late is None else late / max(until - since, 1.0)
+    return StepResult(
+        "event_loop.lag_share",
+        value,
+        "prometheus",
+        f"sum by (le) (increase({signals.LAG_BUCKET}[1m]))",
+        "no lag histogram" if value is None else f"the loop was late for {value:.1%} of the time (lags over 20 ms)",
+    )
+
+
+def lag_ratio(evidence: Evidence) -> StepResult:
+    """Return that share over the same service's share before the onset."""
+    since, until = evidence.window.baseline
+    before = _late_seconds(evidence, since, until) if until - since >= 20.0 else None
+    now = lag_share(evidence).value
+    value = None
+    if before is not None and isinstance(now, float):
+        value = now / max(before / (until - since), QUIET_SHARE)
+    detail = "no healthy time to compare with" if value is None else f"{value:.1f} times the share before"
+    return StepResult("event_loop.lag_ratio", value, "prometheus", f"{signals.LAG_BUCKET} against the baseline", detail)
+
+
+def _episodes(evidence: Evidence) -> list[tuple[RingLife, list[Episode], float]] | None:
+    """Return per live ring its episodes within the incident, and since when the list is complete; None if unknown."""
+    if evidence.rows is None:
+        return None
+    since, until = evidence.window.incident
+    found = []
+    for ring in evidence.rows.rings:
+        if not ring.status or ring.last_sign_s < since or ring.started_s > until:
+            continue
+        full = len(ring.episodes) >= KEPT_EPISODES
+        known = max(since, min(one.start_s for one in ring.episodes)) if full else since
+        if known < until:
+            inside = [one for one in ring.episodes if known <= one.start_s + one.duration_s and one.start_s < until]
+            found.append((ring, inside, known))
+    return found or None
+
+
+def blocked_share(evidence: Evidence) -> StepResult:
+    """Return the share of time in blocked episodes (over 0.1 s) of the worst worker, from the status pages."""
+    known = _episodes(evidence)
+    until = evidence.window.incident[1]
+    value = None
+    if known:
+        value = max(
+            sum(min(one.start_s + one.duration_s, until) - max(one.start_s, since) for one in inside)
+            / max(until - since, 1.0)
+            for _, inside, since in known
+        )
+    detail = "no status page covers the incident" if value is None else f"blocked for {value:.1%} of the time"
+    return StepResult("event_loop.blocked_share", value, "ring", "status pages: blocked[]", detail)
+
+
+def blocking_stack(evidence: Evidence) -> StepResult:
+    """Return the innermost frame that is found most often while the loop stands still."""
+    frames: Counter[str] = Counter()
+    for _, inside, _ in _episodes(evidence) or []:
+        for episode in inside:
+            named = next((f for f in episode.stack[:1] if not any(idle in f for idle in IDLE_FRAMES)), None)
+            if named:
+                frames[named] += 1
+    if not frames:
+        return StepResult(
+            "event_loop.blocking_stack", None, "ring", "status pages: blocked[].stack", "no stack was taken"
+        )
+    frame, count = frames.most_common(1)[0]
+    return StepResult(
+        "event_loop.blocking_stack",
+        frame,
+        "ring",
+        "status pages: blocked[].stack",
+        f"{frame} ran in {count} of {frames.total()} blocked times",
+    )
+
+
+def gc_share(evidence: Evidence) -> StepResult:
+    """Return the share of the late time that garbage collection explains."""
+    since, until = evidence.window.incident
+    late = _late_seconds(evidence, since, until)
+    pauses = evidence.get(signals.GC_PAUSE)
+    value = None
+    if late and pauses is not None:
+        value = signals.increase(pauses, since, until) / late
+    detail = "cannot tell" if value is None else f"collector pauses make up {value:.1%} of the late time"
+    return StepResult("event_loop.gc_share", value, "prometheus", f"increase({signals.GC_PAUSE}[1m])", detail)
+
+
+def loop_tick_age(evidence: Evidence) -> StepResult:
+    """Return the oldest age of the loop's tick, in seconds: a loop that never returns lets it grow."""
+    since, until = evidence.window.incident
+    ages = []
+    for one in evidence.get(signals.HEARTBEAT) or ():
+        if one.labels.get("source") == "loop":
+            ages += one.values[(one.times >= since) & (one.times <= until)].tolist()
+    source = "prometheus" if ages else "ring"
+    if not ages and evidence.rows is not None:
+        ages = [
+            ring.loop_tick_age_s
+            for ring in evidence.rows.rings
+            if ring.loop_tick_age_s is not None and since <= ring.last_sign_s <= until + 5.0
+        ]
+    value = max(ages, default=None)
+    detail = "no heartbeat known" if value is None else f"the loop's last tick was up to {value:.2f} s old"
+    return StepResult("event_loop.loop_tick_age", value, source, f'{signals.HEARTBEAT}{{source="loop"}}', detail)
+
+
+def _stretches(evidence: Evidence, rows: Rows, ring: str) -> list[tuple[float, float]]:
+    """Return start and end of the slow requests of one worker, those in flight at the end included."""
+    since, until = evidence.window.incident
+    slow = evidence.slow() & rows.between(since, until) & (rows.ring == ring)
+    picked = np.nonzero(slow)[0][-500:]  # 500 are plenty for a ratio and bound the work
+    stretches = [(float(rows.start_s[i]), float(rows.end_s[i])) for i in picked]
+    alive = any(one.ring == ring and one.last_sign_s >= until - 5.0 for one in rows.rings)
+    if alive:
+        waiting = [one.start_s for one in rows.open if one.ring == ring and one.start_s < until - 1.0]
+        if waiting:
+            stretches.append((max(min(waiting), since), until))
+    return stretches
+
+
+def others_move_on(evidence: Evidence) -> StepResult:
+    """Return how often other requests start or end during slow ones, over how often they do at all.
+
+    While a loop is blocked nothing else moves: near 0. Beside a slow request that merely waits, or on a busy machine,
+    the others go on: near 1.
+    """
+    rows = evidence.rows
+    step, query = "event_loop.others_move_on", "rows: starts and ends of the same worker inside slow requests"
+    if rows is None:
+        return StepResult(step, None, "ring", query, "no rows")
+    seen = expected = 0.0
+    since, until = evidence.window.incident
+    for ring in set(rows.ring.tolist()):
+        mine = rows.ring == ring
+        events = np.sort(np.concatenate([rows.start_s[mine], rows.end_s[mine]]))
+        inside = events[(events >= since) & (events < until)]
+        rate = len(inside) / max(until - since, 1.0)
+        before, after = evidence.window.baseline
+        if after - before >= 20.0 and len(inside) < 20:
+            rate = max(rate, float(((events >= before) & (events < after)).sum()) / (after - before))
+        for start, end in _stretches(evidence, rows, ring):
+            # What waited for the loop moves right before the slow request ends: that rush is left out.
+            stop = end - max(0.003, 0.1 * (end - start))
+            seen += float(np.searchsorted(events, stop) - np.searchsorted(events, start + 1e-6))
+            expected += rate * max(stop - start, 0.0)
+    if expected < LEAST_EXPECTED_EVENTS:
+        return StepResult(step, None, "ring", query, "too few slow requests or too little traffic to tell")
+    value = seen / expected
+    return StepResult(step, value, "ring", query, f"{value:.0%} of the usual starts and ends during slow requests")
+
+
+def slow_overlap(evidence: Evidence) -> StepResult:
+    """Return the share of slow requests that overlap a blocked episode of their own worker."""
+    known, rows = _episodes(evidence), evidence.rows
+    step, query = "event_loop.slow_overlap", "rows against status pages: blocked[]"
+    hit = total = 0
+    if known and rows is not None:
+        slow = evidence.slow()
+        for ring, inside, since in known:
+            mine = slow & (rows.ring == ring.ring) & rows.between(since, evidence.window.incident[1])
+            mine &= rows.start_s >= since
+            total += int(mine.sum())
+            overlaps = np.zeros(len(rows), dtype=bool)
+            for one in inside:
+                overlaps |= (rows.start_s < one.start_s + one.duration_s) & (rows.end_s > one.start_s)
+            hit += int((mine & overlaps).sum())
+    if not known or not any(inside for _, inside, _ in known) or total < 5:
+        return StepResult(step, None, "ring", query, "no blocked episode, or fewer than five slow requests")
+    return StepResult(step, hit / total, "ring", query, f"{hit} of {total} slow requests met a blocked loop")

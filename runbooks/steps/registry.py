@@ -1,0 +1,19 @@
+"""All diagnosis steps by name: what a page may run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from runbooks.evidence import Evidence, StepResult
+from runbooks.steps import event_loop, latency, liveness, stages, telemetry
+
+__all__ = ["STEPS", "StepFunction"]
+
+StepFunction = Callable[[Evidence], StepResult]
+
+STEPS: Final[Mapping[str, StepFunction]] = {
+    f"{module.__name__.rsplit('.', 1)[1]}.{name}": getattr(module, name)
+    for module in (event_loop, latency, liveness, stages, telemetry)
+    for name in module.__all__
+}

@@ -1,0 +1,94 @@
+"""When nothing can be named: what left its usual level most, by layer, so that there is a place to look."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from exporters.names import SPANS
+from runbooks import signals
+from runbooks.evidence import Evidence, Series
+from runbooks.rows import Floats
+
+__all__ = ["unusual_signals"]
+
+MOST_SIGNALS: Final = 8
+LEAST_SCORE: Final = 4.0
+_LAYERS: Final = {"model": "model", "runtime": "runtime", "telemetry": "telemetry", "gpu": "gpu", "data": "data"}
+# Labels that tell series of one metric apart for people; `le` and the scrape's own are not among them.
+_LABELS: Final = ("stage", "outcome", "reason", "source", "generation", "input_bucket", "job")
+_GAUGES: Final = (signals.IN_FLIGHT, signals.OLDEST, signals.RESIDENT, signals.HOST_CPU, signals.UNREAD, signals.UP)
+_COUNTERS: Final = (signals.BLOCKED, signals.REQUESTS, signals.STAGE_SUM, signals.LOST, signals.GC_PAUSE)
+
+
+def unusual_signals(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the most unusual signals, first the one that moved most.
+
+    A signal's score is |median now - median before| over its usual spread (median absolute deviation times 1.4826, at
+    least 5% of its level), so that it says "how many times its usual wobble".
+    """
+    found: list[dict[str, Any]] = []
+    for query in (*_GAUGES, *_COUNTERS):
+        for series in evidence.get(query) or ():
+            times, values = (series.times, series.values) if query in _GAUGES else _per_second(series)
+            measured = _moved(evidence, times, values)
+            if measured:
+                found.append(
+                    {"signal": _name(query, series), "layer": _layer(query, series), "source": "prometheus"} | measured
+                )
+    found += _from_rows(evidence)
+    loud = [one for one in found if one["score"] >= LEAST_SCORE]
+    return sorted(loud, key=lambda one: -float(one["score"]))[:MOST_SIGNALS]
+
+
+def _from_rows(evidence: Evidence) -> list[dict[str, Any]]:
+    rows = evidence.rows
+    if rows is None or len(rows) < 20:
+        return []
+    signals_of_rows = {name: (_stage_layer(name), seconds) for name, seconds in rows.self_times().items()}
+    signals_of_rows["request duration"] = ("runtime", rows.duration_s)
+    found = []
+    for name, (layer, seconds) in signals_of_rows.items():
+        measured = _moved(evidence, rows.end_s, seconds)
+        if measured:
+            found.append(
+                {
+                    "signal": f"seconds in {name}" if name != "request duration" else name,
+                    "layer": layer,
+                    "source": "ring",
+                }
+                | measured
+            )
+    return found
+
+
+def _per_second(series: Series) -> tuple[Floats, Floats]:
+    times, steps = signals.increments(series)
+    return times, steps / np.maximum(np.diff(series.times), 1e-3)
+
+
+def _moved(evidence: Evidence, times: Floats, values: Floats) -> dict[str, float] | None:
+    (since, until), (begin, end) = evidence.window.incident, evidence.window.baseline
+    now, before = values[(times >= since) & (times <= until)], values[(times >= begin) & (times < end)]
+    if len(now) < 2 or len(before) < 4:
+        return None
+    usual, level = float(np.median(before)), float(np.median(now))
+    spread = 1.4826 * float(np.median(np.abs(before - usual)))
+    score = abs(level - usual) / max(spread, 0.05 * abs(usual), 1e-6)
+    return {"before": usual, "now": level, "score": round(min(score, 1000.0), 1)}
+
+
+def _name(query: str, series: Series) -> str:
+    labels = ",".join(f"{key}={series.labels[key]}" for key in _LABELS if key in series.labels)
+    return f"{query}{{{labels}}}" if labels else query
+
+
+def _layer(query: str, series: Series) -> str:
+    if "stage" in series.labels:
+        return _stage_layer(series.labels["stage"])
+    return "host" if query == signals.HOST_CPU else _LAYERS.get(query.split("_", maxsplit=1)[0], "runtime")
+
+
+def _stage_layer(stage: str) -> str:
+    return SPANS[stage].layer if stage in SPANS else "runtime"

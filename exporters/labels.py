@@ -52,7 +52,17 @@ PHASE_LIMIT: Final = 32
 
 LOST_REASONS: Final = ("overwritten", "torn", "no_state", "vanished")
 DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
-KEPT_REASONS: Final = ("error", "degraded", "unfinished", "low_quality", "slow", "upstream", "first", "random")
+KEPT_REASONS: Final = (
+    "error",
+    "degraded",
+    "unfinished",
+    "low_quality",
+    "low_confidence",
+    "slow",
+    "upstream",
+    "first",
+    "random",
+)
 
 # Labels that are allowed at all, with what they hold. Ids of requests, sessions or traces never appear here.
 LABELS: Final[Mapping[str, str]] = {

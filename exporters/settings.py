@@ -1,0 +1,126 @@
+"""Settings of the exporter, from the environment (`INFERDECK_EXPORTER_*`)."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from exporters.keep import KeepRules
+from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
+
+__all__ = ["ExporterSettings", "default_ring_dir"]
+
+
+def default_ring_dir() -> Path:
+    """Return where rows lie when nothing says otherwise (docs/architecture.md, section 1)."""
+    shared = Path("/dev/shm")  # noqa: S108 - the folder below it is 0700 and checked by the recorder
+    if shared.is_dir():
+        return shared / f"inferdeck-{os.getuid()}" / "default"
+    return Path(".inferdeck") / "rings"
+
+
+class ExporterSettings(BaseSettings):
+    """What can be set; every field is `INFERDECK_EXPORTER_<FIELD>` unless it says otherwise.
+
+    Attributes:
+        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`).
+        state_dir: Folder for cursors and totals (`INFERDECK_STATE_DIR`).
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        api_token: Bearer token that the look-up API asks for; needed when *host* is not a loopback address.
+        tick_seconds: Pause between two looks at the rows.
+        state_seconds: Shortest time between two writes of the state file.
+        otlp_endpoint: OTLP/HTTP target, such as http://127.0.0.1:4318; spans are off when unset.
+        otlp_headers: Headers for the target, `name=value,name=value`.
+        otlp_timeout_seconds: Longest wait for one answer of the target (10 s: OpenTelemetry's own default).
+        otlp_deadline_seconds: Spans that could not be delivered for so long are dropped.
+        otlp_gzip: Whether bodies are compressed.
+        otlp_queue_spans: Spans that may wait; more are dropped and counted.
+        otlp_batch_spans: Spans of one body, about (512: the default of OpenTelemetry's batch processor).
+        keep_share: Random share of requests whose spans are sent, 0 to 1.
+        keep_first: So many requests after a worker's start are sent.
+        keep_upstream: Whether a caller's sampled flag is followed.
+        keep_low_confidence: Answers with less confidence are sent; 0 for none.
+        keep_slow_seconds: Per length class, from when a request is slow.
+        last_flight_files: Ring files of dead workers that are kept for look-up.
+        last_flight_bytes: Bytes that these may take, together.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True)
+
+    ring_dir: Path = Field(
+        default_factory=default_ring_dir,
+        validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"),
+    )
+    state_dir: Path = Field(
+        default=Path(".inferdeck"),
+        validation_alias=AliasChoices("INFERDECK_STATE_DIR", "state_dir"),
+    )
+    host: str = "127.0.0.1"
+    port: int = Field(default=9464, ge=0, le=65535)
+    api_token: SecretStr | None = None
+    tick_seconds: float = Field(default=0.5, gt=0, le=60)
+    state_seconds: float = Field(default=1.0, ge=0, le=600)
+    otlp_endpoint: str | None = None
+    otlp_headers: SecretStr | None = None
+    otlp_timeout_seconds: float = Field(default=10.0, gt=0, le=120)
+    otlp_deadline_seconds: float = Field(default=60.0, gt=0, le=3600)
+    otlp_gzip: bool = False
+    otlp_queue_spans: int = Field(default=50_000, ge=100, le=5_000_000)
+    otlp_batch_spans: int = Field(default=512, ge=1, le=50_000)
+    keep_share: float = Field(default=0.01, ge=0, le=1)
+    keep_first: int = Field(default=10, ge=0)
+    keep_upstream: bool = True
+    keep_low_confidence: float = Field(default=0.0, ge=0, le=1)
+    keep_slow_seconds: dict[str, float] = Field(default_factory=lambda: {**OBJECTIVES_SECONDS, "unknown": 1.5})
+    last_flight_files: int = Field(default=16, ge=0, le=10_000)
+    last_flight_bytes: int = Field(default=512 << 20, ge=0)
+
+    @field_validator("keep_slow_seconds")
+    @classmethod
+    def _known_buckets(cls, value: dict[str, float]) -> dict[str, float]:
+        """Refuse a length class that does not exist."""
+        if unknown := set(value) - set(INPUT_BUCKETS):
+            raise ValueError(f"unknown length class {sorted(unknown)[0]!r}; there are {', '.join(INPUT_BUCKETS)}")
+        return value
+
+    @field_validator("otlp_endpoint")
+    @classmethod
+    def _http_endpoint(cls, value: str | None) -> str | None:
+        """Refuse a target that is no HTTP address; an empty one is none."""
+        if not value:
+            return None
+        if not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://, such as http://127.0.0.1:4318")
+        return value
+
+    @model_validator(mode="after")
+    def _guarded(self) -> ExporterSettings:
+        """Refuse to show session ids to a network without a token."""
+        if not self.loopback and not (self.api_token and self.api_token.get_secret_value()):
+            raise ValueError(
+                f"host {self.host} is reachable from outside: set INFERDECK_EXPORTER_API_TOKEN, or bind 127.0.0.1"
+            )
+        return self
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the port."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    def keep_rules(self) -> KeepRules:
+        """Return the rules that choose which requests' spans are sent."""
+        return KeepRules(
+            share=self.keep_share,
+            slow_seconds=self.keep_slow_seconds,
+            low_confidence=self.keep_low_confidence,
+            first=self.keep_first,
+            upstream=self.keep_upstream,
+        )

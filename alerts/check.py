@@ -1,0 +1,136 @@
+"""All that is judged about the catalogue and its generated files, each with the mend; nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from alerts.load import CatalogueError, load_catalogue
+from alerts.model import Alert
+from alerts.names_check import unknown_names
+from alerts.promtool import ToolMissingError, ToolResult, run_tool
+from alerts.readme import related_files
+from alerts.write import ROOT, differences, untracked
+from exporters.names import METRICS, OBJECTIVES_SECONDS, Metric
+
+__all__ = ["Finding", "check"]
+
+State = Literal["ok", "warn", "fail", "absent"]
+Runner = Callable[[str, Sequence[str | Path]], ToolResult]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The outcome of one check: `warn` for what may come later, `absent` when what it needs is not on this machine."""
+
+    name: str
+    state: State
+    detail: str
+    mend: str = ""
+
+
+def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runner = run_tool) -> list[Finding]:
+    """Return the outcome of every check of the alerts, in a fixed order.
+
+    Args:
+        root: The checkout.
+        metrics: The metrics that rules may speak about, by full name.
+        run: Runs a tool of Prometheus or Alertmanager.
+    """
+    try:
+        alerts = load_catalogue(root / "alerts" / "catalogue")
+    except CatalogueError as error:
+        return [
+            Finding("alerts: catalogue", "fail", line, "mend the file, then run `python -m alerts`")
+            for line in str(error).splitlines()
+        ]
+    return [
+        Finding("alerts: catalogue", "ok", f"{len(alerts)} alerts: {', '.join(alert.slug for alert in alerts)}"),
+        *_names(alerts, metrics),
+        *_objectives(alerts, metrics),
+        *_related(alerts, root),
+        *_generated(root),
+        *_tools(root, run),
+    ]
+
+
+def _names(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Iterator[Finding]:
+    name = "alerts: names in expressions"
+    wrong = [f"{alert.slug}: {what}" for alert in alerts for what in unknown_names(alert, metrics)]
+    if not wrong:
+        yield Finding(name, "ok", "every metric, label and value is in exporters/names.py")
+    for what in wrong:
+        yield Finding(name, "fail", what, "mend the spelling, or add it to exporters/names.py")
+
+
+def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Iterator[Finding]:
+    name = "alerts: latency objectives"
+    latency = next((alert for alert in alerts if alert.slug == "latency_objective"), None)
+    if latency is None:
+        yield Finding(name, "fail", "no alert latency_objective", "write alerts/catalogue/latency_objective.yaml")
+        return
+    wrong = []
+    for bucket, seconds in OBJECTIVES_SECONDS.items():
+        threshold = latency.thresholds.get(f"{bucket}_seconds")
+        if threshold is None or threshold.value != seconds:
+            said = "none" if threshold is None else f"{threshold.value:g} s"
+            wrong.append(f"{bucket}: exporters/names.py says {seconds:g} s, the alert says {said}")
+        # Between two bounds the P95 is interpolated, and the alert would then be right only by luck.
+        if seconds not in metrics["model_latency_seconds"].buckets:
+            wrong.append(f"{bucket}: {seconds:g} s is no bound of model_latency_seconds")
+    if not wrong:
+        yield Finding(name, "ok", "the thresholds are those of exporters/names.py, and bounds of the histogram")
+    for what in wrong:
+        yield Finding(name, "fail", what, "say the same number in both, and among the histogram's bounds")
+
+
+def _related(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
+    # A page without its checklist helps nobody; the program that causes a failure may follow in a later breadth.
+    states: dict[str, State] = {"runbook": "fail", "failure test": "warn"}
+    for what, state in states.items():
+        name = f"alerts: {what} of each"
+        files = {alert.slug: related_files(alert).get(what) for alert in alerts}
+        missing = [f"{slug}: {path}" for slug, path in files.items() if path and not (root / path).is_file()]
+        if missing:
+            mend = "write it, then run `python -m alerts`"
+            yield Finding(name, state, f"missing: {', '.join(missing)}", mend)
+        else:
+            yield Finding(name, "ok", "all are there")
+
+
+def _generated(root: Path) -> Iterator[Finding]:
+    name = "alerts: generated files"
+    lost = untracked(root)
+    if lost is None:
+        yield Finding(name, "absent", "no git checkout: whether the files are tracked cannot be told")
+    elif lost:
+        yield Finding(name, "fail", f"not tracked by git: {', '.join(lost)}", "git add them")
+    changed = [line[4:].strip() for line in differences(root).splitlines() if line.startswith("--- ")]
+    if changed:
+        yield Finding(name, "fail", f"not current: {', '.join(changed)}", "run `python -m alerts` and commit")
+    elif not lost:
+        yield Finding(name, "ok", "tracked and current" if lost is not None else "current")
+
+
+def _tools(root: Path, run: Runner) -> Iterator[Finding]:
+    folder = root / "alerts"
+    rules, tests = sorted(folder.glob("rules/*.yml")), sorted(folder.glob("tests/*.test.yml"))
+    jobs: tuple[tuple[str, str, Sequence[str | Path]], ...] = (
+        ("alerts: promtool check rules", "promtool", ["check", "rules", *rules]),
+        ("alerts: promtool test rules", "promtool", ["test", "rules", *tests]),
+        ("alerts: amtool check-config", "amtool", ["check-config", folder / "alertmanager.yml"]),
+    )
+    for name, tool, arguments in jobs:
+        try:
+            done = run(tool, arguments)
+        except ToolMissingError as error:
+            yield Finding(name, "absent", str(error), "run `python -m inferdeck.tool_install`")
+            continue
+        if done.rc == 0:
+            yield Finding(
+                name, "ok", f"{len(tests if 'test' in arguments else rules)} files" if tool == "promtool" else "valid"
+            )
+        else:
+            yield Finding(name, "fail", done.output.strip(), "mend the catalogue, then run `python -m alerts`")

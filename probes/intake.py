@@ -1,0 +1,176 @@
+"""From an ASGI scope to a record with its open slot, and back to a committed row.
+
+Bounded   1,024 session ids, releases and user agents are remembered per worker to spare their hashing and parsing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, MutableMapping
+from random import getrandbits
+from time import perf_counter_ns
+from typing import Any, Final
+
+from probes.folder import session_hash
+from probes.incoming import (
+    DEVICE_TYPES,
+    METHODS,
+    agent_family,
+    client_release,
+    first_headers,
+    parse_traceparent,
+    valid_session,
+)
+from probes.plan import FIXED_INDEX
+from probes.record import FLAG_SAMPLED, FLAG_SESSION_GENERATED, Record
+from probes.ringfile import OwnedRing
+from probes.strings import OTHER, Field
+
+__all__ = ["Intake"]
+
+M64: Final = 2**64 - 1
+CACHE: Final = 1024
+ROUTE_UNMATCHED: Final = "(unmatched)"
+
+I_DURATION: Final = FIXED_INDEX["duration_ns"]
+I_STATUS: Final = FIXED_INDEX["http_status"]
+I_OUTCOME: Final = FIXED_INDEX["outcome"]
+I_FLAGS: Final = FIXED_INDEX["flags"]
+I_METHOD: Final = FIXED_INDEX["method"]
+I_ROUTE: Final = FIXED_INDEX["route"]
+I_RELEASE: Final = FIXED_INDEX["client_release"]
+I_DEVICE: Final = FIXED_INDEX["device_type"]
+I_AGENT: Final = FIXED_INDEX["agent_family"]
+I_ERROR: Final = FIXED_INDEX["error_type"]
+
+
+class _Cache(dict[bytes, Any]):
+    """Remembers what a header value means; emptied when full, so that clients cannot make it grow."""
+
+    def __init__(self, make: Callable[[bytes], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, raw: bytes) -> Any:
+        if len(self) >= CACHE:
+            self.clear()
+        value = self._make(raw)
+        if len(raw) <= 512:
+            self[raw] = value
+        return value
+
+
+class Intake:
+    """Begins and finishes the records of one ring.
+
+    Args:
+        ring: The ring that this process writes.
+        clock_ns: Wall clock, ns since 1970.
+    """
+
+    def __init__(self, ring: OwnedRing, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self.ring = ring
+        self.writer = writer = ring.writer
+        self._clock_ns = clock_ns
+        self._wall_ns = clock_ns() - perf_counter_ns()
+        plan = writer.plan
+        self._methods = {method: writer.strings.add(method) for method in METHODS}
+        self._method_other = writer.strings.add(OTHER)
+        self._devices = {value: writer.strings.add(value.decode()) for value in DEVICE_TYPES}
+        self._routes = plan.text_field("route")
+        self._errors = plan.text_field("error_type")
+        releases = plan.text_field("client_release")
+        agents = Field(writer.strings)
+        self._agents = _Cache(lambda raw: agents[agent_family(raw)])
+        self._releases = _Cache(lambda raw: releases[client_release(raw)] if client_release(raw) else 0)
+        key = ring.key
+        self._sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
+
+    def anchor(self) -> None:
+        """Follow the wall clock if it was set while we ran: rows bear wall time but are measured on a steady clock."""
+        wall_ns = self._clock_ns() - perf_counter_ns()
+        if abs(wall_ns - self._wall_ns) > 1_000_000:
+            self._wall_ns = wall_ns
+
+    def begin(self, scope: MutableMapping[str, Any]) -> Record:
+        """Return the record of a request that starts now.
+
+        Args:
+            scope: The ASGI scope of an HTTP request.
+
+        Raises:
+            Exception: Of any class, if the scope is not what ASGI says; the caller serves the request unrecorded.
+        """
+        started_ns = perf_counter_ns()
+        get = first_headers(scope["headers"]).get
+        flags = parent = 0
+        raw = get(b"traceparent")
+        upstream = parse_traceparent(raw) if raw is not None else None
+        if upstream is None:
+            bits = getrandbits(192)
+            trace, span = bits >> 64, bits & M64
+        else:
+            trace, parent, sampled = upstream
+            span = getrandbits(64)
+            flags = FLAG_SAMPLED if sampled else 0
+        raw = get(b"x-session-id")
+        if raw is None:
+            session = b"%032x" % getrandbits(128)
+            hashed = session_hash(self.ring.key, session)
+            flags |= FLAG_SESSION_GENERATED
+        else:
+            session = raw
+            hashed, valid = self._sessions[raw]
+            if not valid:
+                session = b"%032x" % getrandbits(128)
+                flags |= FLAG_SESSION_GENERATED
+        raw = get(b"user-agent")
+        agent = self._agents[raw] if raw else 0
+        raw = get(b"x-client-release")
+        release = self._releases[raw] if raw else 0
+        device = self._devices.get(get(b"x-device-type", b""), 0)
+        method = self._methods.get(scope["method"], self._method_other)
+        trace_hi, trace_lo, start = trace >> 64, trace & M64, started_ns + self._wall_ns
+        row = self.writer.plan.template.copy()
+        row[1:9] = (trace_hi, trace_lo, span, parent, start, 0, hashed, session)
+        row[I_FLAGS] = flags
+        row[I_METHOD] = method
+        row[I_RELEASE] = release
+        row[I_DEVICE] = device
+        row[I_AGENT] = agent
+        slot = self.writer.begin(
+            method, trace_hi, trace_lo, span, parent, start, hashed, session, release, device, agent
+        )
+        return Record(self.writer, row, started_ns, slot)
+
+    def finish(self, record: Record, scope: MutableMapping[str, Any], status: int, disconnected: bool) -> None:
+        """Commit the row of a request that has ended.
+
+        Args:
+            record: What `begin` returned.
+            scope: The request's scope, in which the router has left its route by now.
+            status: HTTP status that was sent, 500 when the app failed before it sent one, 0 when none was sent.
+            disconnected: Whether the client went away before the answer was complete.
+        """
+        row = record.row
+        row[I_DURATION] = perf_counter_ns() - record.started_ns
+        row[I_STATUS] = status
+        if not row[I_ROUTE]:
+            route = scope.get("route")
+            path = getattr(route, "path_format", None) or getattr(route, "path", None) or ROUTE_UNMATCHED
+            row[I_ROUTE] = self._routes[path]
+        if not row[I_OUTCOME]:
+            # Numbers of probes.schema.OUTCOMES.
+            row[I_OUTCOME] = 4 if disconnected else 0 if status < 400 else 1 if status < 500 else 2
+        slot, record.slot = record.slot, self.writer.scratch  # a thread that goes on must not mark another's slot
+        self.writer.commit(row, slot)
+
+    def fail(self, record: Record, error: BaseException) -> None:
+        """Write down that the app raised.
+
+        Args:
+            record: The request's record.
+            error: What it raised; only its class is kept.
+        """
+        record.row[I_ERROR] = self._errors[type(error).__name__]
+        record.row[I_OUTCOME] = 2

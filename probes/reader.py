@@ -1,0 +1,383 @@
+"""The reading end of a ring file: any process, `pread` only, never a mapping.
+
+A reader that maps the file would die by SIGBUS when it is truncated, and would keep the memory of removed files.
+
+Cost      one `pread` and a CRC per row of the batch (about 1 us a row); `head` costs 15 small reads.
+Error     a row is given only if its commit word and its CRC agree; what does not is counted as lost or torn.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from probes.folder import SUFFIX, is_locked
+from probes.layout import (
+    COMMIT,
+    ENTRY,
+    FRAME,
+    HEADER_BYTES,
+    OPEN_SLOT_BYTES,
+    OPEN_STATE_BUSY,
+    SCHEMA_BYTES,
+    STATUS,
+    STATUS_BYTES,
+    STRING_BYTES,
+    STRING_ENTRIES,
+    NotARing,
+    RingError,
+    UnknownVersion,
+    decode_header,
+)
+from probes.schema import Column, Revision, compile_revision
+
+__all__ = ["Batch", "Header", "NotARing", "RingError", "RingFile", "UnknownVersion", "list_rings"]
+
+Rows = npt.NDArray[np.void]
+
+CHUNK_BYTES: Final = 1 << 20
+META: Final[dict[str, type[Any]]] = {
+    **dict.fromkeys(("service", "host", "boot_id", "ring_id", "build", "config", "model", "driver"), str),
+    **dict.fromkeys(("pid", "worker", "started_unix_ns", "started_monotonic_ns"), int),
+}
+OPEN_DTYPE: Final = np.dtype(
+    {
+        "names": [
+            "state", "stage", "method", "seq", "trace_hi", "trace_lo", "span_id", "parent_span_id", "start_unix_ns",
+            "session_hash", "session", "client_release", "device_type", "agent_family",
+        ],
+        "formats": ["u1", "u1", "<u4", *["<u8"] * 7, "S32", "<u4", "<u4", "<u4"],
+        "offsets": [0, 1, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 100, 104],
+        "itemsize": OPEN_SLOT_BYTES,
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a ring file says about its worker.
+
+    Attributes:
+        service: Name of the service.
+        host: Name of the machine.
+        pid: Process id; in a container often 1, so never an identity.
+        worker: Number of the worker, the lowest that was free when it started.
+        boot_id: The machine's boot, 32 hex digits.
+        ring_id: Random id of this file, 16 hex digits.
+        started_unix_ns: When the file was opened, ns since 1970.
+        started_monotonic_ns: The same moment on the machine's monotonic clock.
+        build: Fingerprint of the code, "" if unknown; likewise config, model, driver.
+        stages: Stage name -> parent stage, or None for the request itself.
+        stage_names: Stage names by number; number 0 is "".
+        columns: Column name -> kind (probes/schema.py).
+    """
+
+    service: str
+    host: str
+    pid: int
+    worker: int
+    boot_id: str
+    ring_id: str
+    started_unix_ns: int
+    started_monotonic_ns: int
+    build: str
+    config: str
+    model: str
+    driver: str
+    stages: Mapping[str, str | None] = field(default_factory=dict)
+    stage_names: tuple[str, ...] = ("",)
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows that were read at once.
+
+    Attributes:
+        rows: Structured array in the newest revision, in order of completion.
+        cursor: Sequence number to go on from.
+        lost: Rows that were overwritten before they were read.
+        torn: Rows whose CRC or commit word was wrong.
+    """
+
+    rows: Rows
+    cursor: int
+    lost: int
+    torn: int
+
+
+def list_rings(directory: str | os.PathLike[str]) -> list[Path]:
+    """Return the ring files of a folder, sorted by name; empty if there is no such folder.
+
+    Args:
+        directory: The folder.
+    """
+    try:
+        return sorted(path for path in Path(directory).iterdir() if path.suffix == SUFFIX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+class RingFile:
+    """A ring file opened for reading.
+
+    Args:
+        path: The file.
+
+    Raises:
+        NotARing: If it is no ring file, damaged or truncated.
+        UnknownVersion: If it has another format version.
+        OSError: If it cannot be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            self._meta, self.layout = decode_header(
+                os.pread(self._fd, HEADER_BYTES, 0), os.fstat(self._fd).st_size, str(self.path)
+            )
+            self._journal_at = self.layout.schema
+            self._revisions: list[Revision] = []
+            self._stages: dict[str, str | None] = {}
+            self._strings: list[str] = [""]
+            self._header: Header | None = None
+            self._follow_journal()
+            if not self._revisions:
+                raise NotARing(f"{self.path}: it has no columns")
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def close(self) -> None:
+        """Close the file; closing twice does no harm."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> RingFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def header(self) -> Header:
+        """What the file says about its worker, stages and columns included that came since it was opened."""
+        self._follow_journal()
+        if self._header is None:
+            meta = self._meta
+            self._header = Header(
+                **{name: kind(meta.get(name, kind())) for name, kind in META.items()},
+                stages=MappingProxyType(dict(self._stages)),
+                stage_names=("", *self._stages),
+                columns=MappingProxyType({column.name: column.kind for column in self._revisions[-1].columns}),
+            )
+        return self._header
+
+    @property
+    def dtype(self) -> np.dtype[np.void]:
+        """The rows' type in the newest revision."""
+        self._follow_journal()
+        return self._revisions[-1].dtype
+
+    def head(self) -> int:
+        """Return the next sequence number to be written, found by binary search over the commit words."""
+        rows = self.layout.ring_rows
+        first = self._word(0)
+        if not first:
+            return 0
+        low, high = 0, rows - 1  # the last slot of this lap lies in low..high
+        while low < high:
+            middle = (low + high + 1) // 2
+            # The lap may go on while we look; a newer word than expected is a written one as well.
+            if self._word(middle) >= first + middle:
+                low = middle
+            else:
+                high = middle - 1
+        return first + low
+
+    def read(self, cursor: int = 0, limit: int = 4096) -> Batch:
+        """Return the rows from *cursor* on.
+
+        Args:
+            cursor: Sequence number of the first row wanted; 0 for the oldest there is.
+            limit: Most rows to return.
+        """
+        head = self.head()
+        start = min(max(cursor, head - self.layout.ring_rows, 0), head)
+        lost = max(0, start - cursor) if cursor < head else 0
+        stop = min(head, start + limit)
+        parts: list[tuple[int, bytes]] = []
+        torn = 0
+        step = max(1, CHUNK_BYTES // self.layout.row_bytes)
+        position = start
+        while position < stop:
+            slot = position % self.layout.ring_rows
+            count = min(step, stop - position, self.layout.ring_rows - slot)
+            found, lost_here, torn_here = self._read_run(position, count)
+            parts += found
+            lost += lost_here
+            torn += torn_here
+            position += count
+        return Batch(self._assemble(parts), stop, lost, torn)
+
+    def find_hash(self, session_hash: int) -> Rows:
+        """Return the rows of a session by scanning the column of hashes alone (8 bytes a row).
+
+        Args:
+            session_hash: `probes.folder.session_hash` of the header's bytes.
+        """
+        rows = self.layout.ring_rows
+        hashes = np.frombuffer(self._bytes(self.layout.hashes, 8 * rows), "<u8")
+        sequences = sorted(
+            word - 1 for slot in np.flatnonzero(hashes == session_hash) if (word := self._word(int(slot)))
+        )
+        parts = [part for sequence in sequences for part in self._read_run(sequence, 1)[0]]
+        found = self._assemble(parts)
+        # The row may be another one by now, or the column may be ahead of its row.
+        kept: Rows = found[found["session_hash"] == session_hash]
+        return kept
+
+    def strings(self) -> list[str]:
+        """Return the string table; the index is the id, and id 0, "absent", is ""."""
+        known = len(self._strings)
+        table = self._bytes(self.layout.strings + known * STRING_BYTES, (STRING_ENTRIES - known) * STRING_BYTES)
+        for at in range(0, len(table), STRING_BYTES):
+            length = table[at]
+            if not length:
+                break
+            self._strings.append(table[at + 1 : at + 1 + min(length, STRING_BYTES - 1)].decode("utf-8", "replace"))
+        return list(self._strings)
+
+    def open_slots(self) -> npt.NDArray[np.void]:
+        """Return the requests in flight, in order of start; after the owner's death, those that never ended.
+
+        Each has seq (a ticket, in order of start), trace_hi, trace_lo, span_id, parent_span_id, start_unix_ns,
+        session_hash, session, stage (number into ``header.stage_names`` of the last stage entered), and the string ids method,
+        client_release, device_type, agent_family.
+        """
+        size = self.layout.open_slots * OPEN_SLOT_BYTES
+        first, second = (np.frombuffer(self._bytes(self.layout.open, size), OPEN_DTYPE) for _ in range(2))
+        # A slot that changes hands between two reads is neither request's: only what stayed the same is given.
+        same = (
+            (first["seq"] == second["seq"]) & (first["state"] == OPEN_STATE_BUSY) & (second["state"] == OPEN_STATE_BUSY)
+        )
+        for name in ("trace_lo", "span_id", "start_unix_ns", "session_hash", "agent_family"):
+            same &= first[name] == second[name]
+        busy = second[same]
+        ordered: Rows = busy[np.argsort(busy["seq"], kind="stable")]
+        return ordered
+
+    def status(self) -> dict[str, Any] | None:
+        """Return the status page, or None if none was written yet or it stays unreadable."""
+        for _ in range(3):  # a page caught while it is rewritten is whole a moment later
+            page = self._bytes(self.layout.status, STATUS_BYTES)
+            sequence, length, crc = STATUS.unpack_from(page)
+            body = page[STATUS.size : STATUS.size + length]
+            if not sequence:
+                return None
+            if len(body) == length and zlib.crc32(body) == crc:
+                status: dict[str, Any] = json.loads(body)
+                return status
+        return None
+
+    def owner_alive(self) -> bool:
+        """Return whether the process that writes the file is alive (it holds the file's lock)."""
+        return is_locked(self.path)
+
+    def _word(self, slot: int) -> int:
+        return int.from_bytes(self._bytes(self.layout.ring + slot * self.layout.row_bytes, COMMIT.size), "little")
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        data = os.pread(self._fd, size, offset)
+        while len(data) < size:
+            more = os.pread(self._fd, size - len(data), offset + len(data))
+            if not more:
+                raise NotARing(f"{self.path}: truncated while it was read")
+            data += more
+        return data
+
+    def _read_run(self, sequence: int, count: int) -> tuple[list[tuple[int, bytes]], int, int]:
+        """Read *count* rows whose slots lie side by side; return (revision, body) pairs, overwritten and torn rows."""
+        size = self.layout.row_bytes
+        at = self.layout.ring + sequence % self.layout.ring_rows * size
+        data = self._bytes(at, count * size)
+        found: list[tuple[int, bytes]] = []
+        lost = torn = 0
+        for index in range(count):
+            row = self._check(data[index * size : (index + 1) * size], sequence + index)
+            if row is None:  # perhaps caught half-written: once more
+                row = self._check(self._bytes(at + index * size, size), sequence + index)
+            if row is None:
+                torn += 1
+            elif row[0] < 0:
+                lost += 1
+            else:
+                found.append(row)
+        return found, lost, torn
+
+    def _check(self, data: bytes, sequence: int) -> tuple[int, bytes] | None:
+        """Return (revision, body) of a valid row, (-1, b"") of one that was overwritten, None of a torn one."""
+        word, crc, revision, length = FRAME.unpack_from(data)
+        if word > sequence + 1 and (word - 1 - sequence) % self.layout.ring_rows == 0:
+            return -1, b""
+        if word != sequence + 1 or length > len(data) - FRAME.size:
+            return None
+        body = data[FRAME.size : FRAME.size + length]
+        if zlib.crc32(body) != crc or int.from_bytes(body[:8], "little") != sequence:
+            return None
+        if revision >= len(self._revisions):
+            self._follow_journal()
+        if revision >= len(self._revisions) or self._revisions[revision].packer.size != length:
+            return None
+        return revision, body
+
+    def _assemble(self, parts: list[tuple[int, bytes]]) -> Rows:
+        """Return the rows in the newest revision; columns that an older row did not have are absent in it."""
+        newest = self._revisions[-1]
+        rows = np.repeat(newest.blank(), len(parts))
+        flat = rows.view(np.uint8).reshape(len(parts), newest.dtype.itemsize)
+        revisions = np.array([revision for revision, _ in parts], dtype=np.int64)
+        for revision in np.unique(revisions):
+            where = np.flatnonzero(revisions == revision)
+            joined = b"".join(parts[index][1] for index in where)
+            size = self._revisions[revision].dtype.itemsize
+            flat[where, :size] = np.frombuffer(joined, np.uint8).reshape(len(where), size)
+        return rows
+
+    def _follow_journal(self) -> None:
+        """Read the journal's entries that came since the last look."""
+        end = self.layout.schema + SCHEMA_BYTES
+        while self._journal_at + ENTRY.size <= end:
+            length, crc = ENTRY.unpack(self._bytes(self._journal_at, ENTRY.size))
+            if not length or self._journal_at + ENTRY.size + length > end:
+                return
+            body = self._bytes(self._journal_at + ENTRY.size, length)
+            if zlib.crc32(body) != crc:
+                return  # half-written, or damaged: rows of that revision will count as torn
+            try:
+                self._apply(json.loads(body))
+            except (KeyError, TypeError, ValueError) as error:
+                raise NotARing(f"{self.path}: its journal is damaged ({error})") from error
+            self._journal_at += ENTRY.size + -(-length // 8) * 8
+
+    def _apply(self, entry: dict[str, Any]) -> None:
+        self._header = None
+        self._meta.update(entry.get("identity", {}))
+        if "revision" in entry:
+            before = self._revisions[-1].columns if self._revisions else ()
+            added = tuple(Column(name, kind) for name, kind in entry["columns"])
+            self._revisions.append(compile_revision((*before, *added)))
+            self._stages.update({name: parent or None for name, parent, _ in entry["stages"]})

@@ -1,0 +1,1 @@
+"""What the product costs and how fast it serves, measured beside what people run today."""

@@ -1,0 +1,72 @@
+"""Draws the overhead result on a terminal: one row per variant, then what a reader must know about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from inferdeck.bench.variants import VARIANTS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["draw_overhead", "lines_below"]
+
+
+def draw_overhead(result: dict[str, Any], console: Console) -> None:
+    """Draw *result*, in the shape of `schemas/bench_overhead.schema.json`.
+
+    Args:
+        result: What `run_overhead` returned.
+        console: Where to draw.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    table.add_column("variant", no_wrap=True)
+    for title in ("added us", "quartiles", "rps/bare", "exporter us", "traces", "windows"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for name, figures in result["variants"].items():
+        low, high = figures["added_us_quartiles"]
+        windows = figures["windows"]
+        share = figures.get("spans_received_share")
+        table.add_row(
+            VARIANTS[name].title,
+            f"{figures['added_us']:.1f}",
+            f"{low:.1f} .. {high:.1f}",
+            f"{figures['rps_ratio']:.2f}",
+            f"{figures['exporter_us']:.1f}" if "exporter_us" in figures else "",
+            "" if share is None else f"{share:.1%}",
+            f"{windows['kept']}/{windows['kept'] + windows['dropped']}" + (" noisy" if figures["noisy"] else ""),
+        )
+    console.print(table)
+    for line in lines_below(result):
+        console.print(line, markup=False)
+
+
+def lines_below(result: dict[str, Any]) -> list[str]:
+    """Return the sentences under the table: the scale, the noise, the proofs and the gate."""
+    bare, gate, proofs = result["variants"]["bare"], result["gate"], result["proofs"]
+    lines = [
+        f"bare: {bare['cpu_us']:.1f} us CPU per request, {bare['rps']:.0f} requests/s; "
+        f"medians over {result['rounds']} rounds, each against the bare windows before and after.",
+        "added us: CPU of the server per request; exporter us: CPU of our exporter's process, beside it; traces: share of",
+        "requests whose spans reached the sink; windows: kept/measured.",
+    ]
+    if result["aa_us"] is not None:
+        lines.append(f"bare against bare: {result['aa_us']:+.1f} us; differences of about that size mean nothing.")
+    if result["noisy"]:
+        lines.append("NOISY: too few windows without foreign load, so that all were used; repeat on a quiet machine.")
+    if proofs["failed"]:
+        lines.append(f"{len(proofs['failed'])} of {proofs['checked']} proofs FAILED:")
+        lines += [f"  {p['variant']}: {p['claim']}: {p['found']}" for p in proofs["failed"][:10]]
+    else:
+        lines.append(f"nothing was switched off: {proofs['checked']} proofs held.")
+    if gate["passed"] is None:
+        lines.append("gate: not measured, it needs inferdeck_1pct and a strongest peer that costs more than nothing.")
+    else:
+        word = "met" if gate["passed"] else "MISSED"
+        lines.append(
+            f"gate {word}: ours costs {result['peer_ratio']:.3f} of the strongest peer (at most {gate['peer_ratio_max']:.3f})."
+        )
+    return lines

@@ -60,6 +60,9 @@ def parse(text: str) -> tuple[Any, dict[tuple[str | int, ...], int]]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise YamlError(f"line {line}: {error.problem}") from error
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise YamlError(f"line {line}: a character that YAML does not allow ({error.reason})") from error
 
 
 def _places(node: yaml.Node, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], int]]:
@@ -70,6 +73,8 @@ def _places(node: yaml.Node, at: tuple[str | int, ...]) -> Iterator[tuple[tuple[
     elif isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise YamlError(f"line {key.start_mark.line + 1}: a key must be a plain text")
             if key.value in seen:
                 raise YamlError(f"line {key.start_mark.line + 1}: the key {key.value!r} stands twice")
             seen.add(key.value)

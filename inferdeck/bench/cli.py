@@ -24,9 +24,7 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option(
-    "--rounds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Each measures all variants."
-)
+@click.option("--rounds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Each measures all.")
 @click.option("--seconds", type=click.IntRange(1, 60), default=1, show_default=True, help="Length of a window.")
 @click.option("--variants", default="", metavar="A,B", help="Measure these beside bare; all by default.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Draws the order of the windows.")
@@ -35,9 +33,9 @@ def bench() -> None:
 def overhead(*, rounds: int, seconds: int, variants: str, seed: int, plot: Path | None, quiet: bool) -> Outcome:
     r"""Compare the same no-op handler bare, with us, and with the usual packages.
 
-    CPU time of the server per request, from the scheduler's nanoseconds, in interleaved windows of load. After each window
-    it is proven that nothing was switched off: rows, stages, attributes, spans and counters against the requests. Exit 1
-    when a proof fails, or when ours at 1% costs more than a sixth of the strongest peer.
+    CPU time of the server per request, from the scheduler's nanoseconds, in interleaved windows of load. After each
+    window it is proven that nothing was switched off: rows, stages, attributes, spans and counters against the
+    requests. Exit 1 when a proof fails, or when ours at 1% costs more than a sixth of the strongest peer.
 
     Takes about 4 minutes and needs two quiet cores, wrk (fetched when apt-get can) and the extra `bench`.
 

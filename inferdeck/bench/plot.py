@@ -57,9 +57,7 @@ def plot_overhead(result: dict[str, Any], target: Path) -> None:
     axes.set_xscale("log")
     axes.set_xlim(1, 10_000)
     bare = result["variants"][BARE]["cpu_us"]
-    axes.set_xlabel(
-        f"CPU microseconds added per request (bare handler: {bare:.0f} us); thin line: quartiles", fontsize=8
-    )
+    axes.set_xlabel(f"CPU microseconds added per request (bare: {bare:.0f} us); thin line: quartiles", fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     # without a date, the same result gives the same file
     figure.savefig(target, dpi=150, metadata={"Date": None} if target.suffix == ".svg" else None)

@@ -21,9 +21,9 @@ LATENCY_BUCKETS: Final = (
     0.03, 0.045, 0.065, 0.09, 0.13, 0.2, 0.3, 0.42, 0.58, 0.8, 1.1, 1.5, 2.3, 3.5, 5.0, 7.0, 10.0,
 )
 STAGE_BUCKETS: Final = (0.00001, 0.000015, 0.000022, 0.000033, 0.00005, 0.000075, *LATENCY_BUCKETS)
-# 0.1 s is where a lag counts as blocked (docs/architecture.md, section 2).
-LAG_BUCKETS: Final = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-GC_BUCKETS: Final = (0.00001, 0.0001, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
+# As the recorder counts them (probes), so that nothing is re-binned; 0.1 s is where a lag counts as blocked.
+LAG_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+GC_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 # 100 and 500 split short, medium and long (row A10); 1,024 is the contract's longest text (row B1).
 LENGTH_BUCKETS: Final = (
     5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 55.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 700.0, 1024.0, 2048.0,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import os
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -11,16 +10,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from exporters.keep import KeepRules
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
+from probes.settings import default_ring_dir
 
-__all__ = ["ExporterSettings", "default_ring_dir"]
-
-
-def default_ring_dir() -> Path:
-    """Return where rows lie when nothing says otherwise (docs/architecture.md, section 1)."""
-    shared = Path("/dev/shm")  # noqa: S108 - the folder below it is 0700 and checked by the recorder
-    if shared.is_dir():
-        return shared / f"inferdeck-{os.getuid()}" / "default"
-    return Path(".inferdeck") / "rings"
+__all__ = ["ExporterSettings"]
 
 
 class ExporterSettings(BaseSettings):
@@ -53,7 +45,7 @@ class ExporterSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True)
 
     ring_dir: Path = Field(
-        default_factory=default_ring_dir,
+        default_factory=lambda: default_ring_dir("sentiment"),
         validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"),
     )
     state_dir: Path = Field(

@@ -1,0 +1,94 @@
+"""The exporter as a process: `python -m exporters`, `inferdeck export`."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+
+from exporters.exporter import CannotStartError, Exporter
+from exporters.settings import ExporterSettings
+from exporters.web import make_app
+
+__all__ = ["main", "serve"]
+
+_log = logging.getLogger("exporters")
+
+
+def main(overrides: Mapping[str, Any] | None = None) -> int:
+    """Run the exporter until SIGTERM or SIGINT.
+
+    Args:
+        overrides: Settings by field name that win over the environment, such as the console's options.
+
+    Returns:
+        Exit status: 0 stopped, 2 could not start (one line on stderr says why, and the mend).
+    """
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s", stream=sys.stderr)
+    try:
+        settings = ExporterSettings(**(overrides or {}))
+        serve(settings)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "settings"
+        # The value itself is not shown: it may be a secret.
+        _log.error("cannot start: %s: %s", field, first["msg"].removeprefix("Value error, "))
+        return 2
+    except CannotStartError as error:
+        _log.error("cannot start: %s", error)
+        return 2
+    return 0
+
+
+def serve(settings: ExporterSettings) -> None:
+    """Serve until stopped by a signal, then save the state.
+
+    Raises:
+        CannotStartError: If the port is taken or the state folder cannot be used.
+    """
+    listener = _listen(settings.host, settings.port)
+    try:
+        exporter = Exporter(settings)
+        try:
+            exporter.start()
+            host, port = listener.getsockname()[:2]
+            _log.info("metrics on http://%s:%d/metrics, rows from %s", host, port, settings.ring_dir)
+            config = uvicorn.Config(
+                make_app(exporter),
+                log_config=None,
+                log_level="warning",
+                access_log=False,
+                lifespan="off",
+                timeout_graceful_shutdown=3,
+                limit_concurrency=64,
+            )
+            uvicorn.Server(config).run(sockets=[listener])
+        finally:
+            exporter.stop()
+    finally:
+        listener.close()
+    _log.info("stopped, state saved")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """Return a bound socket.
+
+    Raises:
+        CannotStartError: If the address cannot be had.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise CannotStartError(
+            f"port {port} on {host} cannot be had ({error.strerror}): stop what uses it, or set INFERDECK_EXPORTER_PORT"
+        ) from error
+    return listener

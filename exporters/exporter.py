@@ -1,0 +1,255 @@
+"""The exporter without its web page: looks at the rows on a clock of its own, and keeps what it counted.
+
+Nothing here runs in, or waits for, the service: it reads files. A look, a scrape and a write of the state exclude each
+other by one lock, which is never held while something is sent or answered.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.metadata
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from prometheus_client import Metric as Family
+
+from exporters.collector import Exemplars, Snapshot, families
+from exporters.follow import Follower
+from exporters.gauges import service_gauges
+from exporters.host import HostSampler
+from exporters.otlp_http import HttpTransport, parse_headers
+from exporters.sender import Sender
+from exporters.settings import ExporterSettings
+from exporters.span_tap import Mark, SpanTap
+from exporters.state import State, StateUnreadableError, load_state, save_state
+
+__all__ = ["CannotStartError", "Exporter", "version"]
+
+STATE_NAME: Final = "exporter.state"
+LOCK_NAME: Final = "exporter.lock"
+# A scrape right after a tick shows what the tick saw.
+_FRESH_SECONDS: Final = 0.1
+_MOST_TICKS_TO_CATCH_UP: Final = 1000
+
+_log = logging.getLogger(__name__)
+
+
+class CannotStartError(Exception):
+    """The exporter cannot start; the message is one line with the mend."""
+
+
+def version() -> str:
+    """Return the version of the installed package."""
+    try:
+        return importlib.metadata.version("inferdeck")
+    except importlib.metadata.PackageNotFoundError:
+        return "0.0.0"
+
+
+class Exporter:
+    """Follower, sender, state and clock together."""
+
+    def __init__(self, settings: ExporterSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the state folder and load what an earlier run counted.
+
+        Args:
+            settings: The settings.
+            clock: Monotonic seconds.
+
+        Raises:
+            CannotStartError: If the state folder cannot be used, or another exporter uses it.
+        """
+        self.settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._halt = threading.Event()
+        self._lock_fd = _take_folder(settings.state_dir)
+        self._state_path = settings.state_dir / STATE_NAME
+        self.state_note = ""
+        state = self._load()
+        self.state = state or State()
+        self.sender = self._make_sender()
+        tap = SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None
+        self.follower = Follower(
+            settings.ring_dir,
+            self.state,
+            without_state=state is None,
+            on_rows=tap.offer if tap else None,
+            last_flight_files=settings.last_flight_files,
+            last_flight_bytes=settings.last_flight_bytes,
+        )
+        self._exemplars = Exemplars()
+        self._host = HostSampler()
+        self._ticked_at = self._saved_at = float("-inf")
+        self._tick_seconds = 0.0
+        self._own_cpu_seen = 0.0
+        self._write_failed = False
+        self._thread = threading.Thread(target=self._run, name="exporter-tick", daemon=True)
+
+    def start(self) -> None:
+        """Catch up with all rows, then look again and again from a thread.
+
+        Catching up first matters: a scrape that saw the totals of the last saved state, before the rows that came after
+        it are counted again, would show counters that fell.
+        """
+        if not self.settings.ring_dir.is_dir():
+            _log.warning("waiting for %s: no service has recorded there yet", self.settings.ring_dir)
+        for _ in range(_MOST_TICKS_TO_CATCH_UP):
+            self.tick()
+            if not any(one.unread for one in self.follower.followed.values()):
+                break
+        if self.sender:
+            self.sender.start()
+        self._thread.start()
+
+    def tick(self) -> None:
+        """Look at the rows once, and save the state when it is time."""
+        with self._lock:
+            self._tick_locked()
+
+    def collect(self) -> list[Family]:
+        """Return all families, fresh."""
+        with self._lock:
+            if self._clock() - self._ticked_at > _FRESH_SECONDS:
+                self._tick_locked()
+            gauges = (
+                service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
+                | self._host.sample()
+            )
+            gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
+            gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
+            return families(Snapshot(self.state.totals, gauges, self._exemplars))
+
+    def health(self) -> dict[str, object]:
+        """Return how the exporter is doing, for /healthz."""
+        age = self._clock() - self._ticked_at
+        return {
+            "status": "ok" if age < max(10.0, 10 * self.settings.tick_seconds) else "stuck",
+            "version": version(),
+            "last_tick_age_s": round(age, 3),
+            "ring_dir": str(self.settings.ring_dir),
+            "ring_dir_exists": self.settings.ring_dir.is_dir(),
+            "rings": len(self.follower.followed),
+            "unreadable": len(self.follower.unreadable),
+            "rows_read": self.state.totals.value("telemetry_rows_read_total"),
+            "state": self.state_note,
+            "otlp": "on" if self.sender else "off",
+        }
+
+    def stop(self) -> None:
+        """Count what is there, send what can be sent soon, save the state to the disk, give the folder free."""
+        self._halt.set()
+        if self._thread.ident is not None:
+            self._thread.join(5.0)
+        self.tick()
+        if self.sender:
+            self.sender.stop()
+        with self._lock:
+            self._gather_sender()
+            self._save(flush=True)
+            self.follower.close()
+        os.close(self._lock_fd)
+
+    def _run(self) -> None:
+        """Tick until stopped; what one tick raises costs that tick."""
+        while not self._halt.wait(self.settings.tick_seconds):
+            try:
+                self.tick()
+            except Exception:  # noqa: BLE001 - see below; /healthz turns to stuck meanwhile
+                # An exporter that stops counting silently is worse than one that says the same each half second.
+                _log.exception("a look at the rows failed; trying again")
+
+    def _tick_locked(self) -> None:
+        """Do one look; the caller holds the lock."""
+        began = self._clock()
+        self.follower.tick()
+        self._gather_sender()
+        cpu = time.process_time()
+        steps = round((cpu - self._own_cpu_seen) * 1e9)
+        self.state.totals.add("telemetry_exporter_cpu_seconds_total", (), steps)
+        self._own_cpu_seen = cpu
+        self._ticked_at = self._clock()
+        self._tick_seconds = self._ticked_at - began
+        if self._ticked_at - self._saved_at >= self.settings.state_seconds:
+            self._save()
+
+    def _gather_sender(self) -> None:
+        """Take over what the sender counted and delivered."""
+        if self.sender:
+            self.state.totals.merge(self.sender.take_counts())
+            for mark in self.sender.take_delivered():
+                if isinstance(mark, Mark):
+                    self._exemplars.add(mark.bucket, mark.seconds, mark.trace_id, mark.unix_seconds)
+
+    def _load(self) -> State | None:
+        """Return the saved state; None, with the reason kept, when there is none that can be used."""
+        try:
+            state = load_state(self._state_path)
+        except StateUnreadableError as error:
+            self.state_note = f"unreadable, counting from now on: {error}"
+            _log.warning("state %s", self.state_note)
+            return None
+        self.state_note = "resumed" if state else "none found, counting from now on"
+        return state
+
+    def _save(self, *, flush: bool = False) -> None:
+        """Write the state; a failure is counted, said once, and tried again."""
+        self._saved_at = self._clock()
+        try:
+            save_state(self._state_path, self.state, flush=flush)
+        except OSError as error:
+            self.state.totals.add("telemetry_state_write_errors_total", (), 1)
+            if not self._write_failed:
+                _log.warning("state not written (%s: %s); a restart now would lose totals", self._state_path, error)
+            self._write_failed = True
+        else:
+            self._write_failed = False
+
+    def _make_sender(self) -> Sender | None:
+        """Return the sender, or None when no target is set."""
+        settings = self.settings
+        if settings.otlp_endpoint is None:
+            return None
+        try:
+            headers = parse_headers(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
+            transport = HttpTransport(
+                settings.otlp_endpoint, headers=headers, timeout_seconds=settings.otlp_timeout_seconds
+            )
+        except ValueError as error:
+            raise CannotStartError(str(error)) from error
+        return Sender(
+            transport,
+            version=version(),
+            queue_spans=settings.otlp_queue_spans,
+            batch_spans=settings.otlp_batch_spans,
+            deadline_seconds=settings.otlp_deadline_seconds,
+            compress=settings.otlp_gzip,
+        )
+
+
+def _take_folder(state_dir: Path) -> int:
+    """Make the state folder if needed and lock it for this process; the descriptor holds the lock.
+
+    Raises:
+        CannotStartError: If it cannot be used, or another exporter holds it.
+    """
+    try:
+        state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fd = os.open(state_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise CannotStartError(
+            f"state folder {state_dir} cannot be used ({error.strerror}): set INFERDECK_STATE_DIR to a writable folder"
+        ) from error
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(fd)
+        raise CannotStartError(
+            f"another exporter uses {state_dir}: stop it, or set INFERDECK_STATE_DIR to another folder"
+        ) from error
+    return fd

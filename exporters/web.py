@@ -1,0 +1,117 @@
+"""The exporter's pages: /metrics, /healthz and the look-up API."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+from collections.abc import Callable
+from typing import Final
+
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from exporters import lookup
+from exporters.collector import registry_of
+from exporters.exporter import Exporter
+from exporters.trace_view import TraceView
+
+__all__ = ["BadQueryError", "make_app", "parse_duration"]
+
+_MOST_TRACES: Final = 1000
+# A session id of 10 kB is looked up (and not found); beyond that nobody means it.
+_LONGEST_QUERY: Final = 64 << 10
+_DURATION = re.compile(r"(\d{1,9})(s|m|h|d)?")
+_UNIT_SECONDS: Final = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+class BadQueryError(ValueError):
+    """A query that cannot be answered; the message says what would be."""
+
+
+def parse_duration(text: str) -> float:
+    """Return a duration such as 90s, 15m, 2h or 1d in seconds; a bare number is seconds.
+
+    Raises:
+        BadQueryError: If it is none.
+    """
+    match = _DURATION.fullmatch(text)
+    if not match:
+        raise BadQueryError("since: write a duration such as 90s, 15m, 2h or 1d")
+    return float(int(match[1]) * _UNIT_SECONDS[match[2]])
+
+
+def make_app(exporter: Exporter) -> Starlette:
+    """Return the web application of a started exporter."""
+    registry = registry_of(exporter.collect)
+    token = exporter.settings.api_token.get_secret_value() if exporter.settings.api_token else ""
+
+    # Plain functions: Starlette runs them in threads, so that a long look-up holds no scrape up.
+    def metrics(request: Request) -> Response:
+        encoder, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encoder(registry), headers={"content-type": content_type})
+
+    def healthz(_request: Request) -> Response:
+        health = exporter.health()
+        return JSONResponse(health, status_code=200 if health["status"] == "ok" else 503)
+
+    def traces(request: Request) -> Response:
+        if token and not hmac.compare_digest(
+            request.headers.get("authorization", "").encode(), f"Bearer {token}".encode()
+        ):
+            return JSONResponse({"error": "a bearer token is needed"}, 401, {"www-authenticate": "Bearer"})
+        began = time.perf_counter()
+        try:
+            query = dict(request.query_params)
+            found = _query(query)(exporter.settings.ring_dir)
+        except BadQueryError as error:
+            return JSONResponse({"error": str(error)}, 400)
+        answer = {
+            "query": query,
+            "sources": ["ring"],
+            "lookup_s": round(time.perf_counter() - began, 6),
+            "traces": [view.to_dict() for view in found],
+        }
+        # Session ids are personal data: no cache may keep them.
+        return JSONResponse(answer, headers={"cache-control": "no-store"})
+
+    # A web page in somebody's browser can reach 127.0.0.1 under a name of its own (DNS rebinding), so that names other
+    # than these are refused; a port bound elsewhere has the token instead.
+    hosts = ["127.0.0.1", "localhost", "[::1]", "::1"] if exporter.settings.loopback else ["*"]
+    return Starlette(
+        routes=[Route("/metrics", metrics), Route("/healthz", healthz), Route("/api/traces", traces)],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
+    )
+
+
+def _query(query: dict[str, str]) -> Callable[..., list[TraceView]]:
+    """Return the look-up that a query asks for, waiting for the folder.
+
+    Raises:
+        BadQueryError: If it asks for nothing, or for two things.
+    """
+    if sum(map(len, query.values())) > _LONGEST_QUERY:
+        raise BadQueryError("the query is too long")
+    asked = [name for name in ("session_id", "trace_id", "slow", "errors") if name in query]
+    if len(asked) != 1:
+        raise BadQueryError("ask for one of session_id=, trace_id=, slow=N, errors=1")
+    since_ns = None
+    if "since" in query:
+        since_ns = max(0, time.time_ns() - int(parse_duration(query["since"]) * 1e9))
+    value = query[asked[0]]
+    match asked[0]:
+        case "session_id":
+            return lambda folder: lookup.find_session(folder, value)[-_MOST_TRACES:]
+        case "trace_id":
+            return lambda folder: lookup.find_trace(folder, value)[-_MOST_TRACES:]
+        case "slow":
+            if not value.isdecimal() or not 1 <= len(value) <= 4 or not 1 <= int(value) <= _MOST_TRACES:
+                raise BadQueryError(f"slow: write a number from 1 to {_MOST_TRACES}")
+            return lambda folder: lookup.slowest(folder, int(value), since_ns)
+        case _:
+            return lambda folder: lookup.errors(folder, 100, since_ns)

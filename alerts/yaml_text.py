@@ -10,6 +10,8 @@ import yaml
 __all__ = ["YamlError", "dump", "parse"]
 
 _WIDTH = 118
+# The same reader in C, five times as fast, where PyYAML was built with it.
+_LOADER: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class YamlError(ValueError):
@@ -52,11 +54,12 @@ def parse(text: str) -> tuple[Any, dict[tuple[str | int, ...], int]]:
         YamlError: When it is no YAML, or a key stands twice in one mapping (YAML itself would silently keep the last).
     """
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        loader = _LOADER(text)
+        node = loader.get_single_node()
         if node is None:
             return None, {}
         lines = dict(_places(node, ()))
-        return yaml.safe_load(text), lines
+        return loader.construct_document(node), lines
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise YamlError(f"line {line}: {error.problem}") from error

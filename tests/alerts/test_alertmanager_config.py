@@ -1,0 +1,119 @@
+"""Tests of alerts/alertmanager_config.py, judged by the real amtool."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from alerts.alertmanager_config import RECEIVERS, render_alertmanager
+from alerts.generate import render_rule
+from alerts.load import load_catalogue
+from alerts.promtool import run_tool
+from alerts.yaml_text import parse
+
+URL = "http://127.0.0.1:12345/webhook"
+
+
+def receiver_of(config: Path, **labels: str) -> str:
+    """Return the receiver to which the real amtool routes an alert of these labels."""
+    pairs = [f"{name}={value}" for name, value in labels.items()]
+    done = run_tool("amtool", ["config", "routes", "test", f"--config.file={config}", *pairs])
+    assert 0 == done.rc, done.output
+    return done.output.splitlines()[-1].strip()
+
+
+@pytest.fixture
+def config(tmp_path: Path, tools: None) -> Path:
+    """The shipped configuration as the stack would write it."""
+    path = tmp_path / "alertmanager.yml"
+    path.write_text(render_alertmanager(URL), encoding="utf-8")
+    return path
+
+
+def test_amtool_accepts_the_configuration(config: Path) -> None:
+    """The configuration is valid for Alertmanager, with and without a token."""
+    token = config.with_name("token")
+    token.write_text("secret")
+    config.with_name("with-token.yml").write_text(render_alertmanager(URL, token))
+
+    for path in (config, config.with_name("with-token.yml")):
+        done = run_tool("amtool", ["check-config", path])
+        assert 0 == done.rc, done.output
+        assert " - 4 receivers" in done.output
+
+
+def test_every_shipped_alert_goes_to_its_channel(config: Path) -> None:
+    """Pages page, tickets wait, and the watchdog goes to the dead man."""
+    rules = [parse(render_rule(alert))[0]["groups"][0]["rules"][0] for alert in load_catalogue()]
+
+    assert {
+        "EventLoopBlocked": "page",
+        "ExporterUnreachable": "ticket",
+        "LatencyObjectiveMissed": "page",
+        "ServiceDown": "page",
+        "Watchdog": "dead_man",
+    } == {rule["alert"]: receiver_of(config, alertname=rule["alert"], **rule["labels"]) for rule in rules}
+
+
+def test_data_quality_has_a_channel_of_its_own(config: Path) -> None:
+    """Row A14: an alert on data quality never reaches the pager, whatever its severity says."""
+    labels = {"alertname": "LowQualityText", "slug": "low_quality_text", "layer": "data", "channel": "data_quality"}
+
+    assert "data_quality" == receiver_of(config, **labels, severity="ticket")
+    assert "data_quality" == receiver_of(config, **labels, severity="page")
+
+
+def test_an_alert_that_no_route_knows_is_still_heard(config: Path) -> None:
+    """An alert without our labels becomes a ticket."""
+    assert "ticket" == receiver_of(config, alertname="SomebodyElses")
+
+
+def test_amtool_notices_a_receiver_that_does_not_exist(config: Path) -> None:
+    """A misspelt receiver fails the check: amtool does look."""
+    config.write_text(config.read_text().replace("name: dead_man", "name: dead_men"))
+
+    assert 1 == run_tool("amtool", ["check-config", config]).rc
+
+
+def test_causes_silence_their_symptom_and_nothing_else() -> None:
+    """A blocked loop and a dead service silence late answers of the same service; ServiceDown leaves the exporter's."""
+    document, _ = parse(render_alertmanager(URL))
+
+    assert [
+        {
+            "source_matchers": [f'alertname="{cause}"'],
+            "target_matchers": ['alertname="LatencyObjectiveMissed"'],
+            "equal": ["service"],
+        }
+        for cause in ("EventLoopBlocked", "ServiceDown")
+    ] == document["inhibit_rules"]
+
+
+def test_notifications_are_grouped_by_what_is_wrong_where() -> None:
+    """One notification per alert, slug and service."""
+    document, _ = parse(render_alertmanager(URL))
+
+    assert ["alertname", "slug", "service"] == document["route"]["group_by"]
+    assert not any("group_by" in route for route in document["route"]["routes"])
+
+
+def test_every_receiver_posts_to_the_given_address_and_tells_the_end() -> None:
+    """All receivers are webhooks to the stack's address, bounded, and say when an alert is over."""
+    document, _ = parse(render_alertmanager(URL))
+
+    assert list(RECEIVERS) == [receiver["name"] for receiver in document["receivers"]]
+    assert [{"url": URL, "send_resolved": True, "max_alerts": 100}] * 4 == [
+        hook for receiver in document["receivers"] for hook in receiver["webhook_configs"]
+    ]
+
+
+def test_a_token_is_named_by_its_file_and_never_written(tmp_path: Path) -> None:
+    """The configuration holds the path of the token, not the token."""
+    token = tmp_path / "token"
+    token.write_text("very-secret")
+
+    text = render_alertmanager(URL, token)
+
+    assert 4 == text.count(f"credentials_file: {token}")
+    assert "very-secret" not in text

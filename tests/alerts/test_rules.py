@@ -1,0 +1,77 @@
+"""The shipped rules and promtool tests, judged by the real promtool."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from alerts.load import load_catalogue
+from alerts.promtool import run_tool
+
+ALERTS = Path(__file__).resolve().parents[2] / "alerts"
+SLUGS = [alert.slug for alert in load_catalogue()]
+
+pytestmark = pytest.mark.usefixtures("tools")
+
+
+def test_promtool_accepts_every_rule() -> None:
+    """All rule files parse as Prometheus parses them, and hold one rule each."""
+    done = run_tool("promtool", ["check", "rules", *sorted(ALERTS.glob("rules/*.yml"))])
+
+    assert (0, len(SLUGS)) == (done.rc, done.output.count("SUCCESS: 1 rules found")), done.output
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_rules_are_loud_and_silent_when_they_should_be(slug: str) -> None:
+    """Every case of the catalogue holds in the real rule engine, annotations word for word."""
+    done = run_tool("promtool", ["test", "rules", ALERTS / "tests" / f"{slug}.test.yml"])
+
+    assert 0 == done.rc, done.output
+
+
+@pytest.mark.parametrize(
+    ("slug", "old", "new"),
+    [
+        ("event_loop_blocked", "> 0.05", "> 0.03"),
+        ("event_loop_blocked", "> 0.05", "> 0.25"),
+        ("event_loop_blocked", ", 1) > 5", ", 1) > 0"),
+        ("event_loop_blocked", "/ clamp_min(sum by (service) (model_worker_up), 1)\n", "\n"),
+        ("event_loop_blocked", ") / clamp_min(sum by (service) (model_worker_up), 1) >", ") >"),
+        ("event_loop_blocked", "for: 15s", "for: 1m"),
+        ("event_loop_blocked", "keep_firing_for: 90s", "keep_firing_for: 10m"),
+        ("event_loop_blocked", "> 0.25", "> 0.9"),
+        ("event_loop_blocked", "unless on (service)", "and on (service)"),
+        ("exporter_unreachable", "for: 30s", "for: 20s"),
+        ("exporter_unreachable", "for: 30s", "for: 1m"),
+        ("exporter_unreachable", "or on () absent", "and on () absent"),
+        ("exporter_unreachable", 'up{job="inferdeck-exporter"} == 0', "up == 0"),
+        ("latency_objective", "> 0.3\n", "> 0.2\n"),
+        ("latency_objective", "> 0.3\n", "> 0.4\n"),
+        ("latency_objective", "> 0.8\n", "> 1.1\n"),
+        ("latency_objective", "> 1.5\n", "> 0.8\n"),
+        ("latency_objective", ">= 40", ">= 1"),
+        ("latency_objective", ">= 40", ">= 400"),
+        ("latency_objective", "for: 1m", "for: 15s"),
+        ("service_down", "for: 20s", "for: 10s"),
+        ("service_down", "for: 20s", "for: 1m"),
+        ("service_down", "or on () absent", "or absent"),
+        ("service_down", 'up{job="service"} == 0\n', 'up{job="service"} < 0\n'),
+        ("service_down", "          job: service\n", ""),
+        ("watchdog", "vector(1)", "vector(1) > 1"),
+    ],
+)
+def test_promtool_tests_notice_a_wrong_rule(tmp_path: Path, slug: str, old: str, new: str) -> None:
+    """A rule with one number, word or condition changed fails its tests: they are no decoration."""
+    for folder in ("rules", "tests"):
+        shutil.copytree(ALERTS / folder, tmp_path / folder)
+    rule = tmp_path / "rules" / f"{slug}.yml"
+    text = rule.read_text(encoding="utf-8")
+    assert old in text
+    rule.write_text(text.replace(old, new), encoding="utf-8")
+
+    done = run_tool("promtool", ["test", "rules", tmp_path / "tests" / f"{slug}.test.yml"])
+
+    assert 1 == done.rc, done.output
+    assert "FAILED" in done.output

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
 from service.text.clean import clean, collapse_white_space
 
@@ -77,12 +78,11 @@ def illegal_characters(text: str, limit: int = 10) -> list[str]:
         text: The text as received.
         limit: Most names to return; further ones are left out.
     """
-    found: dict[str, None] = {}
-    for match in _ILLEGAL.finditer(text):
-        found[f"U+{ord(match.group()):04X}"] = None
-        if len(found) >= limit:
-            break
-    return list(found)
+    if _ILLEGAL.search(text) is None:
+        return []
+    # Distinct characters first: a megabyte of one illegal character must not cost a match per character.
+    wrong = (f"U+{ord(character):04X}" for character in dict.fromkeys(text) if _ILLEGAL.match(character))
+    return list(islice(wrong, limit))
 
 
 def fits_contract(text: str) -> bool:

@@ -80,7 +80,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def publish_folder(folder: Path, files: Mapping[str, bytes]) -> None:
+def publish_folder(folder: Path, files: Mapping[str, bytes], move: Callable[[Path, Path], None] = os.rename) -> None:
     """Write the files (0600) into a new folder (0700) beside *folder* and move it into place.
 
     Call it under `training_lock`: what an earlier, killed call left behind is removed.
@@ -88,6 +88,7 @@ def publish_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     Args:
         folder: Final place; an older model there is replaced.
         files: Contents by file name.
+        move: Renames a folder.
     """
     prefix = f".{folder.name}.new-"
     aside = folder.parent / f".{folder.name}.old"
@@ -107,13 +108,13 @@ def publish_folder(folder: Path, files: Mapping[str, bytes]) -> None:
             # the process dies there, the old one is found aside and removed by the next training.
             if aside.exists():
                 shutil.rmtree(aside)
-            folder.rename(aside)
-        fresh.rename(folder)
+            move(folder, aside)
+        move(fresh, folder)
         _sync(folder.parent)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         if aside.exists() and not folder.exists():
-            aside.rename(folder)
+            move(aside, folder)
         raise
     if aside.exists():
         shutil.rmtree(aside)

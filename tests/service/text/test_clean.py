@@ -35,6 +35,7 @@ ANY_TEXT = st.text(st.characters(), max_size=60) | st.lists(PIECES, max_size=25)
 @example("&am&amp;p;")
 @example("＆ａｍｐ；")
 @example("ÃƒÂ©")
+@example("ï»¿x")
 @example("à\xad\xad")
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     """A cleaned text stays as it is, whatever it was made of; lone surrogates included."""
@@ -75,6 +76,7 @@ def test_a_proper_text_is_left_alone(text: str) -> None:
         ("itâ\x80\x99s", "it’s"),
         ("ÃƒÂ©", "é"),
         ("æ¬¢è¿Ž", "欢迎"),
+        ("ï»¿x", " x"),
         ("ðŸ˜€", "😀"),
         ("VOILÀ— CAFÉ—", "VOILÀ— CAFÉ—"),
         ("差\ufffd\ufffd评", "差 评"),

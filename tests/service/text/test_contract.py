@@ -50,6 +50,18 @@ def test_what_row_b1_does_not_name_is_refused_by_code_point(text: str, illegal: 
     assert not fits_contract(text)
 
 
+@pytest.mark.parametrize(
+    "code",
+    [
+        *(0x2F, 0x3C, 0x40, 0x5B, 0x60, 0x7B, 0xFF0D, 0xFF0F, 0xFF20, 0xFF3B, 0xFF40, 0xFF5B),
+        *(0x3001, 0x3006, 0x3008, 0x33FF, 0x4DC0, 0x4DFF, 0xA000, 0xF900),
+    ],
+)
+def test_the_neighbours_of_what_is_allowed_are_refused(code: int) -> None:
+    """Just beyond each range nothing passes."""
+    assert not fits_contract(chr(code))
+
+
 @pytest.mark.parametrize("text", ["", "a" * 1025, "a" * 1024 + "\n"])
 def test_length_is_part_of_the_contract(text: str) -> None:
     """No character, or more than 1,024, does not fit; a line end behind the last one counts."""

@@ -56,10 +56,10 @@ def test_the_split_depends_on_the_key_alone() -> None:
 
 def test_the_fingerprint_follows_the_data() -> None:
     """The same rows in another order have the same fingerprint; another label another one."""
-    rows = [Row("a b", 0, "en"), Row("c d", 2, "en")]
+    rows = [Row(f"text {number}", 0, "en") for number in range(300)]
 
     same = load_corpus(reversed(rows)).fingerprint
-    other = load_corpus([rows[0], Row("c d", 1, "en")]).fingerprint
+    other = load_corpus([*rows[1:], Row("text 0", 1, "en")]).fingerprint
 
     assert load_corpus(rows).fingerprint == same
     assert same != other

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import SGDClassifier
 
-from service.training.linear import BUCKETS, feature_matrix, fit_linear, fit_temperature, pair_ids, softmax
+from service.training.linear import BUCKETS, EPOCHS, feature_matrix, fit_linear, fit_temperature, pair_ids, softmax
 
 
 def test_features_are_counts_over_the_root_of_the_length() -> None:
@@ -45,6 +46,20 @@ def test_the_temperature_undoes_overconfidence() -> None:
     labels = np.array([rng.choice(3, p=row) for row in softmax(honest)])
 
     assert 3.0 == pytest.approx(fit_temperature(honest * 3, labels), rel=0.1)
+
+
+def test_idf_is_folded_into_the_weights() -> None:
+    """On plain features the fitted model answers as a classifier that saw features with idf."""
+    rows = [[n % 7, (n * 3) % 7, n % 5] for n in range(60)]
+    labels = np.array([n % 3 for n in range(60)])
+    plain = feature_matrix(rows, 7)
+    idf = np.sqrt(np.log(61 / (1 + np.asarray((plain > 0).sum(axis=0)).ravel())) + 1)
+    peer = SGDClassifier(loss="log_loss", alpha=1e-4, max_iter=EPOCHS, tol=None, random_state=0)
+    peer.fit(plain.multiply(idf).tocsr(), labels)
+
+    logits = fit_linear(plain, labels, 1e-4, 0).logits(plain)
+
+    assert np.allclose(peer.decision_function(plain.multiply(idf).tocsr()), logits, atol=1e-9)
 
 
 def test_fitting_repeats_itself() -> None:

@@ -47,6 +47,23 @@ def test_a_failed_write_leaves_the_old_model(tmp_path: Path) -> None:
     assert b"1" == (tmp_path / "model" / "a").read_bytes()
 
 
+def test_a_model_that_cannot_be_moved_in_gives_the_old_one_back(tmp_path: Path) -> None:
+    """When the last step fails the old model returns to its place."""
+
+    def fail_for_new(source: Path, target: Path) -> None:
+        if ".new-" in source.name:
+            raise OSError(5, "Input/output error")
+        source.rename(target)
+
+    publish_folder(tmp_path / "model", {"a": b"1"})
+
+    with pytest.raises(OSError, match="Input/output"):
+        publish_folder(tmp_path / "model", {"a": b"2"}, move=fail_for_new)
+
+    assert ["model"] == names(tmp_path)
+    assert b"1" == (tmp_path / "model" / "a").read_bytes()
+
+
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     """Training never replaces a folder that is not a model's; an empty or a missing one is fine."""
     (tmp_path / "home").mkdir()

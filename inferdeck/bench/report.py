@@ -37,7 +37,7 @@ def draw_overhead(result: dict[str, Any], console: Console) -> None:
             f"{figures['rps_ratio']:.2f}",
             f"{figures['exporter_us']:.1f}" if "exporter_us" in figures else "",
             "" if share is None else f"{share:.1%}",
-            f"{windows['kept']}/{windows['kept'] + windows['dropped']}" + (" noisy" if figures["noisy"] else ""),
+            f"{windows['kept']}/{windows['kept'] + windows['dropped']}" + ("*" if figures["noisy"] else ""),
         )
     console.print(table)
     for line in lines_below(result):
@@ -48,15 +48,17 @@ def lines_below(result: dict[str, Any]) -> list[str]:
     """Return the sentences under the table: the scale, the noise, the proofs and the gate."""
     bare, gate, proofs = result["variants"]["bare"], result["gate"], result["proofs"]
     lines = [
-        f"bare: {bare['cpu_us']:.1f} us CPU per request, {bare['rps']:.0f} requests/s; medians of {result['rounds']} rounds,",
-        "each window against the bare windows before and after it.",
+        f"bare: {bare['cpu_us']:.1f} us CPU per request, {bare['rps']:.0f} requests/s;",
+        f"medians of {result['rounds']} rounds, each window against the bare windows before and after it.",
         "added us: CPU of the server per request; exporter us: CPU of our exporter's process, beside it;",
         "traces: share of requests whose spans reached the sink; windows: kept/measured.",
     ]
     if result["aa_us"] is not None:
         lines.append(f"bare against bare: {result['aa_us']:+.1f} us; differences of about that size mean nothing.")
     if result["noisy"]:
-        lines.append("NOISY: too few windows without foreign load, so that all were used; repeat on a quiet machine.")
+        lines.append(
+            "NOISY (*): too few windows without foreign load, so that all were used; repeat on a quiet machine."
+        )
     if proofs["failed"]:
         lines.append(f"{len(proofs['failed'])} of {proofs['checked']} proofs FAILED:")
         lines += [f"  {p['variant']}: {p['claim']}: {p['found']}" for p in proofs["failed"][:10]]

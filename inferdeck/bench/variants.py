@@ -46,7 +46,7 @@ _ALL: Final = (
     Variant("inferdeck_100pct", "inferdeck, 100% as spans", ours=True, span_share=1.0, spans_per_trace=7),
     Variant(
         "parity",
-        "parity: OpenTelemetry + instrumentator",
+        "parity: OTel + instrumentator",
         span_share=1.0,
         spans_per_trace=9,
         counter=True,
@@ -54,12 +54,12 @@ _ALL: Final = (
     ),
     Variant(
         "strongest",
-        "strongest: slim spans, 1% head-sampled",
+        "strongest: OTel slim, 1% sampled",
         span_share=0.01,
         spans_per_trace=6,
         counter=True,
         histograms=True,
     ),
-    Variant("instrumentator", "instrumentator alone (metrics only)", counter=True),
+    Variant("instrumentator", "instrumentator alone", counter=True),
 )
 VARIANTS: Final[dict[str, Variant]] = {variant.name: variant for variant in _ALL}

@@ -28,7 +28,7 @@ class StackSettings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(env_prefix="INFERDECK_STACK_", extra="forbid", frozen=True, populate_by_name=True)
-    profiles: ClassVar[tuple[str, ...]] = ("base", "dev", "prod")
+    profiles: ClassVar[tuple[str, ...]] = ("dev", "prod")
 
     host: str = "127.0.0.1"
     service_port: int = Port

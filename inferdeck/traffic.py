@@ -151,10 +151,12 @@ class Generator:
         # bounded by MAX_IN_FLIGHT: a connection is either here or used by a request in flight
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._flying: set[asyncio.Task[None]] = set()
+        self.going = asyncio.Event()
         self.stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Send until the plan's time is over or `stopping` is set, then wait for what is in flight."""
+        """Wait for `going`, send until the time is over or `stopping` is set, then wait for what is in flight."""
+        await self.going.wait()
         begin = due = time.monotonic()
         while not self.stopping.is_set() and due - begin < self.plan.seconds:
             due += self._rng.expovariate(self.rate)
@@ -216,16 +218,19 @@ class Generator:
 
 
 async def _obey(generator: Generator) -> None:
-    """Read commands from stdin: `rate N`, `stop`; the end of stdin stops too, so traffic never outlives its starter."""
+    """Read commands from stdin: `go`, `rate N`, `stop`; its end stops too, so traffic never outlives its starter."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := (await reader.readline()).decode().split():
         if line[0] == "rate":
             generator.rate = min(max(float(line[1]), 0.01), MAX_RATE)
+        elif line[0] == "go":
+            generator.going.set()
         elif line[0] == "stop":
             break
     generator.stopping.set()
+    generator.going.set()
 
 
 async def _report(generator: Generator) -> None:

@@ -62,21 +62,25 @@ class EmbeddedStack:
         make_private_folder(self.plan.state_dir)
         write_configuration(self.plan)
         try:
-            for part in self._parts:
-                if part.left_out is None:
-                    self._launch(part)
-                else:
-                    self._say(f"{part.name}: left out, {part.left_out}")
             deadline = time.monotonic() + self.plan.ready_timeout_seconds
-            for part in self._parts:
-                if part.left_out is None:
-                    self.wait_ready(part.name, deadline)
+            for wave in (False, True):
+                self._start_wave([part for part in self._parts if part.watches == wave], deadline)
             self.state.phase = "ready"
             write_state(self.state)
         except BaseException as error:
             self.state.message = str(error)
             self.stop(failed=True)
             raise
+
+    def _start_wave(self, parts: list[Part], deadline: float) -> None:
+        for part in parts:
+            if part.left_out is None:
+                self._launch(part)
+            else:
+                self._say(f"{part.name}: left out, {part.left_out}")
+        for part in parts:
+            if part.left_out is None:
+                self.wait_ready(part.name, deadline)
 
     def _launch(self, part: Part) -> None:
         make_private_folder(self.plan.state_dir / part.name) if part.name in {"prometheus", "alertmanager"} else None

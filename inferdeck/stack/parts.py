@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ class Part:
         health_port: Port of that path.
         env: What it gets beyond the common environment.
         left_out: Why it cannot be started, or None.
+        watches: Whether it starts once the others are ready: a Prometheus that is first would see them as down.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Part:
     health_port: int
     env: dict[str, str] = field(default_factory=dict)
     left_out: str | None = None
+    watches: bool = False
 
 
 def common_environment(plan: StackPlan) -> dict[str, str]:
@@ -84,7 +85,8 @@ def build_parts(plan: StackPlan) -> list[Part]:
             "INFERDECK_SERVICE_ADMIN_PORT": str(ports["admin_port"]),
             "INFERDECK_SERVICE_MODEL_DIR": str(plan.model_dir),
             "INFERDECK_SERVICE_WORKERS": str(plan.service_workers),
-            "INFERDECK_SERVICE_MIDDLEWARE": json.dumps(list(plan.service_middleware)),
+            "INFERDECK_SERVICE_ADMIN_HOST": plan.host,
+            "INFERDECK_SERVICE_MIDDLEWARE": ",".join(plan.service_middleware),
             **plan.service_env,
         },
     )
@@ -139,7 +141,7 @@ def _prometheus(plan: StackPlan) -> Part:
         "--enable-feature=exemplar-storage",
         "--log.level=warn",
     )
-    return Part("prometheus", port, argv, "/-/ready", port, left_out=_tool(plan, "prometheus"))
+    return Part("prometheus", port, argv, "/-/ready", port, left_out=_tool(plan, "prometheus"), watches=True)
 
 
 def rule_files() -> list[Path]:
@@ -153,7 +155,7 @@ def write_configuration(plan: StackPlan) -> None:
     Args:
         plan: The stack.
     """
-    from alerts.generate import render_alertmanager
+    from alerts.alertmanager_config import render_alertmanager
     from alerts.prometheus_config import Scrape, render_prometheus
 
     run = make_private_folder(plan.state_dir / "run")

@@ -33,10 +33,9 @@ def up(*, foreground: bool, quiet: bool) -> Outcome:
     with progress_bar("training the model", quiet=quiet) as progress:
         state = start_stack(load_settings(), sayer(quiet=quiet), progress, foreground=foreground)
     missing = {part.name: part.left_out for part in state.parts if part.left_out}
-    payload = {"urls": stack_urls(state), "missing": missing, "state_dir": state.state_dir, "ring_dir": state.ring_dir}
-    return Outcome(
-        payload, 0, lambda console: console.print(f"up: {payload['urls']['service']}   next: inferdeck status")
-    )
+    urls = stack_urls(state)
+    payload = {"urls": urls, "missing": missing, "state_dir": state.state_dir, "ring_dir": state.ring_dir}
+    return Outcome(payload, 0, lambda console: console.print(f"up: {urls['service']}   next: inferdeck status"))
 
 
 @click.command()

@@ -30,12 +30,13 @@ DEAF = (
     "-c",
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(60)",
 )
-PARENT = (
-    sys.executable,
-    "-c",
-    "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
-    "print('up', flush=True); time.sleep(60)",
-)
+PARENT_CODE = """
+import subprocess, sys, time
+subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+print("up", flush=True)
+time.sleep(60)
+"""
+PARENT = (sys.executable, "-c", PARENT_CODE)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 10.0) -> bool:

@@ -1,0 +1,58 @@
+"""What `check` looks at: the alert catalogue, its generated files, the runbooks, and our own schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from inferdeck.checks import Check, guarded
+from inferdeck.version import ROOT
+
+__all__ = ["examine"]
+
+
+def examine(root: Path = ROOT) -> list[Check]:
+    """Check what is written down, without starting anything and without changing anything.
+
+    Args:
+        root: The checkout, or the folder of the installed packages.
+    """
+    looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "schemas": _schemas}
+    return [check for name, look in looks.items() for check in guarded(name, look)]
+
+
+def _alerts(root: Path) -> Iterator[Check]:
+    from alerts.check import check
+
+    for finding in check(root):
+        yield Check(finding.name, finding.state, finding.detail, finding.mend)
+
+
+def _runbooks() -> Iterator[Check]:
+    from runbooks.pages import load_pages
+    from runbooks.steps.registry import STEPS
+
+    pages = load_pages()
+    steps = {step.run for page in pages.values() for step in page.steps}
+    if unknown := sorted(steps - set(STEPS)):
+        yield Check("runbooks: steps", "fail", f"no function for {', '.join(unknown)}", "write it in runbooks/steps")
+    else:
+        yield Check("runbooks: steps", "ok", f"{len(steps)} steps of {len(pages)} pages have their functions")
+    yield Check("runbooks: pages", "ok", ", ".join(sorted(page.alert for page in pages.values())))
+
+
+def _schemas() -> Iterator[Check]:
+    from jsonschema import Draft202012Validator, SchemaError
+
+    from inferdeck.schema import VERBS, load_schema
+
+    broken = []
+    for verb in VERBS:
+        try:
+            Draft202012Validator.check_schema(load_schema(verb))
+        except (OSError, ValueError, SchemaError) as error:
+            broken.append(f"{verb}: {str(error).partition(chr(10))[0]}")
+    if broken:
+        yield Check("schemas", "fail", "; ".join(broken), "mend inferdeck/schemas")
+    else:
+        yield Check("schemas", "ok", f"{len(VERBS)} results have a schema")

@@ -1,0 +1,208 @@
+"""What `doctor` looks at: whether this machine can run the stack, and how the running one is."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from inferdeck.checks import Check, guarded
+from inferdeck.settings import StackSettings
+from inferdeck.stack.ports import is_free, listener
+from inferdeck.stack.process import is_alive
+from inferdeck.stack.state import StackState, read_state
+from inferdeck.version import ROOT
+
+__all__ = ["examine"]
+
+PACKAGES = ("inferdeck", "probes", "exporters", "alerts", "dashboards", "runbooks", "service")
+SERVING = ("onnxruntime", "tokenizers")
+# four workers' rings of 16 MiB; less means the recorder falls back and rows do not survive a kill
+ROOM_BYTES = 64 * 1024 * 1024
+TOOL_TIMEOUT_SECONDS = 10.0
+
+
+def examine(settings: StackSettings) -> list[Check]:
+    """Look at everything.
+
+    Args:
+        settings: Ports and folders.
+    """
+    looks = {
+        "python": _python,
+        "imports": _imports,
+        "folders": lambda: _folders(settings),
+        "memory file system": lambda: _room(settings),
+        "ports": lambda: _ports(settings),
+        "tools": _tools,
+        "model": lambda: _model(settings),
+        "clock": _clock,
+        "stack": lambda: _stack(settings),
+    }
+    return [check for name, look in looks.items() for check in guarded(name, look)]
+
+
+def _python() -> Iterator[Check]:
+    version = ".".join(str(part) for part in sys.version_info[:3])
+    # 3.10 and older do not get here: our imports fail there, and pip refuses to install
+    yield Check("python", "ok", f"{version} ({sys.executable})")
+
+
+def _imports() -> Iterator[Check]:
+    """The packages bear plain names, so a folder of the user's may win over ours."""
+    shadowed = []
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        places = list(spec.submodule_search_locations or ()) if spec else []
+        if not any(Path(place).resolve() == ROOT / name for place in places):
+            shadowed.append(f"{name} is {places[0] if places else 'not found'}")
+    if shadowed:
+        yield Check(
+            "imports",
+            "fail",
+            "; ".join(shadowed),
+            f"take that folder off PYTHONPATH, or run from elsewhere; ours are in {ROOT}",
+        )
+    else:
+        yield Check("imports", "ok", f"all packages come from {ROOT}")
+    missing = [name for name in SERVING if importlib.util.find_spec(name) is None]
+    if missing:
+        yield Check("serving packages", "warn", f"missing: {', '.join(missing)}", "pip install 'inferdeck[service]'")
+    else:
+        yield Check("serving packages", "ok", ", ".join(SERVING))
+
+
+def _folders(settings: StackSettings) -> Iterator[Check]:
+    for name, folder, variable in (
+        ("state folder", settings.state_path, "INFERDECK_STATE_DIR"),
+        ("row folder", settings.ring_path, "INFERDECK_RING_DIR"),
+    ):
+        if not folder.exists():
+            parent = next(parent for parent in folder.parents if parent.exists())
+            if os.access(parent, os.W_OK | os.X_OK):
+                yield Check(name, "ok", f"{folder} will be made")
+            else:
+                yield Check(name, "fail", f"{folder} cannot be made: {parent} is not writable", f"set {variable}")
+            continue
+        info = folder.stat()
+        if not os.access(folder, os.W_OK | os.X_OK):
+            yield Check(name, "fail", f"{folder} is not writable", f"mend its owner or mode, or set {variable}")
+        elif info.st_uid != os.geteuid():
+            yield Check(
+                name, "fail", f"{folder} belongs to user {info.st_uid}", f"set {variable} to a folder of your own"
+            )
+        elif stat.S_IMODE(info.st_mode) & 0o077:
+            # rows, logs and reports hold session ids, which are personal data
+            yield Check(
+                name, "warn", f"{folder} is open to others ({stat.S_IMODE(info.st_mode):o})", f"chmod 700 {folder}"
+            )
+        else:
+            yield Check(name, "ok", str(folder))
+
+
+def _room(settings: StackSettings) -> Iterator[Check]:
+    folder = settings.ring_path
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    usage = shutil.disk_usage(there)
+    text = f"{usage.free // 1024**2} MiB free of {usage.total // 1024**2} MiB where rows go ({there})"
+    if usage.free < ROOM_BYTES:
+        yield Check(
+            "room for rows", "warn", text, "free some, or set INFERDECK_RING_DIR (in a container: raise --shm-size)"
+        )
+    else:
+        yield Check("room for rows", "ok", text)
+
+
+def _ours(settings: StackSettings) -> StackState | None:
+    state = read_state(settings.state_path)
+    return state if state and state.live_parts() else None
+
+
+def _ports(settings: StackSettings) -> Iterator[Check]:
+    running = _ours(settings)
+    ours = {part.port for part in running.live_parts()} if running else set()
+    # the service's second listener has no part of its own
+    if running and (service := running.part("service")) and service.record and is_alive(service.record):
+        ours.add(int(service.health_url.split(":")[2].split("/")[0]))
+    for name, port in settings.ports.items():
+        if port in ours:
+            yield Check(name, "ok", f"{port} is held by our stack")
+        elif is_free(settings.host, port):
+            yield Check(name, "ok", f"{port} is free")
+        else:
+            who = listener(port)
+            mend = f"stop that, or set INFERDECK_STACK_{name.upper()}"
+            yield Check(name, "fail", f"{port} is taken{f' by {who}' if who else ''}", mend)
+
+
+def _tools() -> Iterator[Check]:
+    import subprocess
+
+    from alerts.promtool import TOOLS, find_tool
+
+    for name in TOOLS:
+        path = find_tool(name)
+        if path is None:
+            yield Check(name, "absent", "not found", "`python -m inferdeck.tool_install` fetches it")
+            continue
+        done = subprocess.run(
+            [str(path), "--version"], capture_output=True, text=True, timeout=TOOL_TIMEOUT_SECONDS, check=False
+        )
+        first = (done.stdout or done.stderr).strip().partition("\n")[0].partition("(")[0].strip()
+        yield Check(name, "ok" if done.returncode == 0 else "fail", f"{first or 'does not run'} ({path})")
+
+
+def _model(settings: StackSettings) -> Iterator[Check]:
+    from service.artifacts import ArtifactsDamaged, ArtifactsMissing, load_artifacts
+
+    try:
+        found = load_artifacts(settings.model_path)
+    except ArtifactsMissing as error:
+        yield Check("model", "absent", str(error), "`inferdeck train`; `up` does it by itself")
+    except ArtifactsDamaged as error:
+        yield Check("model", "fail", str(error), f"delete {settings.model_path}, then `inferdeck train`")
+    else:
+        yield Check("model", "ok", f"{found.version} in {settings.model_path}")
+
+
+def _clock() -> Iterator[Check]:
+    """Prometheus refuses samples from a clock that jumps; a clock before our own files is wrong for sure."""
+    newest = Path(__file__).stat().st_mtime
+    now = time.time()
+    if now < newest - 86400:
+        yield Check(
+            "clock", "fail", f"the clock says {time.ctime(now)}, older than this program", "set the machine's clock"
+        )
+    else:
+        yield Check("clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
+
+
+def _stack(settings: StackSettings) -> Iterator[Check]:
+    from inferdeck.stack.status import describe
+
+    running = _ours(settings)
+    if running is None:
+        yield Check("stack", "absent", f"none runs from {settings.state_path}", "`inferdeck up` starts one")
+        return
+    for part in describe(running, settings.state_path)["parts"]:
+        state = {"up": "ok", "unhealthy": "fail", "dead": "fail", "absent": "absent"}[part["health"]]
+        age = part["last_scrape_age_s"]
+        seen = part["detail"] or f"pid {part['pid']}" + (f", scraped {age:.0f} s ago" if age is not None else "")
+        yield Check(f"stack: {part['name']}", state, seen, "" if state == "ok" else "`inferdeck status`, then its log")
+    yield from _losses(Path(running.ring_dir))
+
+
+def _losses(ring_dir: Path) -> Iterator[Check]:
+    from exporters.rows import load_rows
+
+    losses = {reason: count for reason, count in load_rows(ring_dir, since_ns=time.time_ns()).losses.items() if count}
+    if losses:
+        told = ", ".join(f"{reason} {count}" for reason, count in sorted(losses.items()))
+        yield Check("rows lost", "warn", told, "look at the telemetry_ figures of the exporter")
+    else:
+        yield Check("rows lost", "ok", "none")

@@ -1,0 +1,136 @@
+"""`drill`: runs failures one after the other, scores them, and shows the scores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inferdeck.drill.program import Program, failures_folder, known_programs, read_program
+from inferdeck.drill.run import Errand, RunPlan, Tools, layer_of, run_failure
+from inferdeck.drill.score import Fault, missed, scores
+from inferdeck.errors import CannotRun
+from inferdeck.settings import StackSettings
+from inferdeck.stack.state import make_private_folder
+
+__all__ = ["DrillRequest", "choose_programs", "drill", "fresh_runs_dir"]
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class DrillRequest:
+    """What is asked for.
+
+    Attributes:
+        slugs: Failures of the checkout.
+        every: All failures of the checkout.
+        program: A program from anywhere.
+        expect: What triage shall name for it.
+        runs: Runs of each failure.
+        blind: Judge only the triage that is told the time alone.
+        seed: Draws traffic.
+        out: Folder for the evidence; below the state folder by default.
+    """
+
+    slugs: tuple[str, ...] = ()
+    every: bool = False
+    program: Path | None = None
+    expect: str | None = None
+    runs: int = 1
+    blind: bool = False
+    seed: int = 1
+    out: Path | None = None
+
+
+def choose_programs(request: DrillRequest) -> list[Program]:
+    """Return the programs to run, all read and checked before anything starts.
+
+    Raises:
+        CannotRun: If nothing is chosen, or a program cannot be read or names no failure.
+    """
+    programs = []
+    if request.slugs or request.every:
+        folder = failures_folder()
+        known = known_programs(folder)
+        slugs = known if request.every else request.slugs
+        if unknown := [slug for slug in slugs if slug not in known]:
+            raise CannotRun(f"no program causes {', '.join(unknown)}", f"known: {', '.join(known)}")
+        programs = [read_program(folder / f"{slug}.py") for slug in slugs]
+    if request.program is not None:
+        programs.append(read_program(request.program, request.expect))
+    elif request.expect is not None:
+        raise CannotRun("--expect goes with --program", "give --program FILE as well")
+    if not programs:
+        raise CannotRun(
+            "nothing to drill", "name failures, or give --all, --program FILE, --clean MINUTES or --rescore DIR"
+        )
+    for program in programs:
+        layer_of(program.slug)
+    return programs
+
+
+def fresh_runs_dir(out: Path | None, state_dir: Path, clock: Callable[[], float] = time.time) -> Path:
+    """Return a fresh folder for the evidence of one drill.
+
+    Args:
+        out: The folder asked for; it must not hold anything.
+        state_dir: State folder, below which it is made otherwise.
+        clock: Wall clock.
+
+    Raises:
+        CannotRun: If *out* is not empty or cannot be made.
+    """
+    if out is not None:
+        folder = out.expanduser().absolute()
+        if folder.is_dir() and any(folder.iterdir()):
+            raise CannotRun(f"{folder} is not empty", "give a fresh folder to --out")
+        return make_private_folder(folder)
+    base = state_dir / "drills" / time.strftime("%Y%m%dT%H%M%S", time.gmtime(clock()))
+    folder, number = base, 1
+    while folder.exists():
+        number += 1
+        folder = base.with_name(f"{base.name}-{number}")
+    return make_private_folder(folder)
+
+
+def drill(
+    request: DrillRequest, settings: StackSettings, tools: Tools, say: Say, *, plan: RunPlan | None = None
+) -> tuple[dict[str, Any], int]:
+    """Run what is asked for.
+
+    Args:
+        request: What is asked for.
+        settings: Where the model is.
+        tools: Programs of Prometheus.
+        say: Gets one line for each step.
+        plan: How each run goes.
+
+    Returns:
+        The payload in the shape of `drill`, and the exit code: 1 when anything was missed.
+
+    Raises:
+        CannotRun: If a run cannot be carried out.
+    """
+    programs = choose_programs(request)
+    runs_dir = fresh_runs_dir(request.out, settings.state_path)
+    errand = Errand(settings, tools, plan or RunPlan(seed=request.seed), say)
+    faults: list[Fault] = []
+    for run in range(1, request.runs + 1):
+        for program in programs:
+            say(f"run {run} of {request.runs}: {program.slug}")
+            folder = make_private_folder(runs_dir / f"{len(faults) + 1:03d}-{program.slug}")
+            faults.append(run_failure(program, run, folder, errand))
+    return summary(runs_dir, faults), int(any(missed(fault, blind_only=request.blind) for fault in faults))
+
+
+def summary(runs_dir: Path, faults: Sequence[Fault], clean: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Return runs and scores in the shape of `drill`."""
+    return {
+        "runs_dir": str(runs_dir),
+        "faults": [fault.to_json() for fault in faults],
+        "clean": clean,
+        **scores(faults),
+    }

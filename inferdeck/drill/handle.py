@@ -1,0 +1,89 @@
+"""What a program's `cause` may do to the stack: the handle it is given."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from inferdeck.stack.embedded import EmbeddedStack
+from inferdeck.stack.process import kill_group
+from inferdeck.traffic_process import TrafficProcess
+
+__all__ = ["StackHandle"]
+
+
+class StackHandle:
+    """The running stack, as a program in the drill's process sees it."""
+
+    def __init__(self, stack: EmbeddedStack, traffic: TrafficProcess | None, base_rate: float) -> None:
+        """Take the stack.
+
+        Args:
+            stack: The running stack.
+            traffic: Its traffic, if there is any.
+            base_rate: The traffic's usual rate, in requests a second.
+        """
+        self._stack = stack
+        self._traffic = traffic
+        self.base_rate = base_rate
+
+    @property
+    def service_url(self) -> str:
+        """Return the base URL of the service."""
+        return self._stack.plan.url("service_port")
+
+    @property
+    def admin_url(self) -> str:
+        """Return the base URL of the service's admin port."""
+        return self._stack.plan.url("admin_port")
+
+    @property
+    def exporter_url(self) -> str:
+        """Return the base URL of the exporter."""
+        return self._stack.plan.url("exporter_port")
+
+    @property
+    def service_pids(self) -> list[int]:
+        """Return the live processes of the service, the leader first."""
+        return self._stack.pids("service")
+
+    @property
+    def exporter_pids(self) -> list[int]:
+        """Return the live processes of the exporter, the leader first."""
+        return self._stack.pids("exporter")
+
+    @property
+    def state_dir(self) -> Path:
+        """Return the stack's state folder."""
+        return self._stack.plan.state_dir
+
+    @property
+    def ring_dir(self) -> Path:
+        """Return the folder of the rows."""
+        return self._stack.plan.ring_dir
+
+    def kill_service(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to all processes of the service at once, SIGKILL by default."""
+        self._signal("service", number)
+
+    def kill_exporter(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to all processes of the exporter at once, SIGKILL by default."""
+        self._signal("exporter", number)
+
+    def _signal(self, name: str, number: int) -> None:
+        record = self._stack.part(name).record
+        if record is not None:
+            kill_group(record, number)
+
+    def restart_service(self) -> None:
+        """Stop the service in an orderly way if it runs, start it again on its ports, and wait until it is ready."""
+        self._stack.restart_part("service")
+
+    def restart_exporter(self) -> None:
+        """Stop the exporter in an orderly way if it runs, start it again, and wait until it is ready."""
+        self._stack.restart_part("exporter")
+
+    def set_rate(self, rate: float) -> None:
+        """Change the traffic's rate, in requests a second; without traffic it does nothing."""
+        if self._traffic is not None:
+            self._traffic.set_rate(rate)

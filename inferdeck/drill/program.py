@@ -1,0 +1,184 @@
+'''Programs that cause a failure: what a file must hold, and how it is read.
+
+A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; from anywhere else it is given by
+`--program FILE --expect SLUG`.
+
+    """One sentence: what really goes wrong."""
+    SLUG = "event_loop_blocked"        # what triage shall name; `--expect` wins
+
+    def wrap(app, armed):              # runs inside the service process
+        async def wrapped(scope, receive, send):
+            if scope["type"] == "http" and armed():
+                ...                    # the failure itself
+            await app(scope, receive, send)
+        return wrapped
+
+    def cause(stack):                  # runs in the drill's process: a context manager
+        ...                            # entering causes the failure, leaving ends it
+
+`wrap` gets the ASGI app and returns one; it sits inside the recorder, so its work is seen as the app's own. `armed()`
+tells whether the failure is on; it costs a look at a flag file every 50 ms at most. `cause` gets an
+`inferdeck.drill.handle.StackHandle`: URLs, pids, folders, `kill_service()`, `restart_service()`, `set_rate()` and so
+on. A file may hold either or both. A file that holds neither is run as a script while the failure lasts (SIGTERM ends
+it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_DIR in its environment. `twin_wrap` and
+`twin_cause` are the healthy twin: what looks alike and must be named by nobody.
+'''
+
+from __future__ import annotations
+
+import ast
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from inferdeck.errors import CannotRun
+from inferdeck.version import ROOT, in_checkout
+
+__all__ = ["Armed", "Program", "failures_folder", "known_programs", "load_module", "read_program"]
+
+HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause")
+# a request must not pay for a file system call: the flag is looked at this often at most
+LOOK_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program as read from its file, without having run it.
+
+    Attributes:
+        path: Absolute path of the file.
+        slug: What triage shall name.
+        sentence: First line of its docstring.
+        hooks: Those of wrap, cause, twin_wrap and twin_cause that it defines.
+    """
+
+    path: Path
+    slug: str
+    sentence: str
+    hooks: frozenset[str]
+
+    @property
+    def is_script(self) -> bool:
+        """Return whether the file defines no hook and is run as it is."""
+        return not self.hooks & {"wrap", "cause"}
+
+
+def failures_folder(root: Path = ROOT) -> Path:
+    """Return the folder of the checkout's programs.
+
+    Raises:
+        CannotRun: If this is no checkout: tests are never shipped.
+    """
+    if not in_checkout(root):
+        raise CannotRun(
+            "the programs of tests/failures are not shipped in the wheel",
+            "run from a checkout, or give a program with --program FILE --expect SLUG",
+        )
+    return root / "tests" / "failures"
+
+
+def known_programs(folder: Path) -> list[str]:
+    """Return the slugs that have a program in *folder*."""
+    # test_*.py beside them are tests of the programs
+    return sorted(path.stem for path in folder.glob("*.py") if not path.stem.startswith(("test_", "_", "conftest")))
+
+
+def read_program(path: Path, expect: str | None = None) -> Program:
+    """Read a program's file without running it.
+
+    Args:
+        path: The file.
+        expect: The slug that triage shall name; the file's SLUG by default.
+
+    Raises:
+        CannotRun: If it cannot be read, or nothing says what it causes.
+    """
+    path = path.expanduser().absolute()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CannotRun(f"cannot read the program {path}: {error}", "give the path of a readable file") from error
+    if path.suffix != ".py":
+        return _other_script(path, expect)
+    try:
+        tree = ast.parse(text, filename=str(path))
+    except SyntaxError as error:
+        raise CannotRun(f"{path.name}, line {error.lineno}: {error.msg}", "mend the program") from error
+    defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    defined |= {target.id for node in tree.body if isinstance(node, ast.Assign) for target in _names(node)}
+    slug = expect or _constant(tree, "SLUG")
+    if not slug:
+        raise CannotRun(f"{path.name} does not say what it causes", "add SLUG = '...' or give --expect SLUG")
+    sentence = (ast.get_docstring(tree) or "").partition("\n")[0]
+    return Program(path, slug, sentence, frozenset(defined & set(HOOKS)))
+
+
+def _names(node: ast.Assign) -> list[ast.Name]:
+    return [target for target in node.targets if isinstance(target, ast.Name)]
+
+
+def _constant(tree: ast.Module, name: str) -> str | None:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(target.id == name for target in _names(node)):
+            return (
+                node.value.value if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else None
+            )
+    return None
+
+
+def _other_script(path: Path, expect: str | None) -> Program:
+    import os
+
+    if not os.access(path, os.X_OK):
+        raise CannotRun(f"{path.name} is neither Python nor executable", "chmod +x it, or write it in Python")
+    if not expect:
+        raise CannotRun(f"{path.name} does not say what it causes", "give --expect SLUG")
+    return Program(path, expect, "", frozenset())
+
+
+def load_module(path: Path, shown_name: str = "program.py") -> ModuleType:
+    """Run a program's file as a module and return it.
+
+    Args:
+        path: The file; its folder is appended to the import path, so that it may have helpers beside it.
+        shown_name: What stack traces call the file: the real name would tell the answer to whoever reads them.
+
+    Raises:
+        CannotRun: If it raises while being loaded.
+    """
+    module = ModuleType("drill_program")
+    module.__file__ = str(path)
+    if str(path.parent) not in sys.path:
+        sys.path.append(str(path.parent))
+    sys.modules[module.__name__] = module
+    try:
+        exec(compile(path.read_text(encoding="utf-8"), shown_name, "exec"), module.__dict__)  # noqa: S102  # running it is the purpose
+    except Exception as error:
+        raise CannotRun(f"the program {path.name} fails while being loaded: {type(error).__name__}: {error}") from error
+    return module
+
+
+class Armed:
+    """Tells whether the failure is on: whether a flag file exists, looked at every 50 ms at most."""
+
+    def __init__(self, flag: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Take the flag's path.
+
+        Args:
+            flag: The file whose existence arms the program.
+            clock: Monotonic seconds.
+        """
+        self._flag = flag
+        self._clock = clock
+        self._looked = -LOOK_SECONDS
+        self._on = False
+
+    def __call__(self) -> bool:
+        """Return whether the failure is on, at most 50 ms late."""
+        now = self._clock()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked, self._on = now, self._flag.exists()
+        return self._on

@@ -1,0 +1,295 @@
+"""One run of one failure: baseline, cause, detection, triage, evidence."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from inferdeck.drill.evidence import copy_rings, hold_alive, save_json, save_metrics
+from inferdeck.drill.program import Program, load_module
+from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
+from inferdeck.drill.score import Fault, judge
+from inferdeck.drill.triage_call import ask
+from inferdeck.errors import CannotRun
+from inferdeck.http_get import Unreachable, get
+from inferdeck.result import iso_utc
+from inferdeck.settings import StackSettings
+from inferdeck.stack.process import start, stop
+from inferdeck.traffic import TrafficPlan
+
+__all__ = [
+    "Errand",
+    "RunPlan",
+    "Tools",
+    "caused",
+    "layer_of",
+    "run_failure",
+    "settle",
+    "triage_and_keep",
+    "wait_for_alert",
+]
+
+Say = Callable[[str], None]
+Tools = dict[str, str]
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """How a run goes.
+
+    Attributes:
+        rate: Traffic in requests a second.
+        baseline_seconds: Healthy traffic before the cause; the shipped rules look back a minute, and triage compares.
+        detect_timeout_seconds: How long a matching alert may take.
+        notify_timeout_seconds: How long Alertmanager may take after Prometheus fires.
+        seed: Draws sessions, gaps and reviews.
+    """
+
+    rate: float = 20.0
+    baseline_seconds: float = 60.0
+    detect_timeout_seconds: float = 180.0
+    notify_timeout_seconds: float = 30.0
+    seed: int = 1
+
+
+def layer_of(slug: str) -> str:
+    """Return the layer of a failure.
+
+    Raises:
+        CannotRun: If no failure is called *slug*.
+    """
+    from alerts.slugs import FAILURES
+
+    if slug not in FAILURES:
+        raise CannotRun(f"no failure is called {slug!r}", f"one of: {', '.join(sorted(FAILURES))}")
+    return FAILURES[slug]
+
+
+@contextmanager
+def caused(program: Program, scene: Scene, *, twin: bool = False) -> Iterator[None]:
+    """Cause a program's failure while the body runs.
+
+    Args:
+        program: The program; a `wrap` of it is already around the service's app.
+        scene: The running stack.
+        twin: Cause the healthy twin instead.
+
+    Raises:
+        CannotRun: If the program fails.
+    """
+    prefix = "twin_" if twin else ""
+    with ExitStack() as causes:
+        if f"{prefix}cause" in program.hooks:
+            hook = getattr(load_module(program.path), f"{prefix}cause")
+            try:
+                causes.enter_context(hook(scene.handle))
+            except CannotRun:
+                raise
+            except Exception as error:
+                raise CannotRun(f"the program {program.path.name} fails: {type(error).__name__}: {error}") from error
+        if f"{prefix}wrap" in program.hooks:
+            causes.callback(scene.flag.unlink, missing_ok=True)
+            scene.flag.touch(mode=0o600)
+        if program.is_script and not twin:
+            causes.enter_context(_script(program, scene))
+        yield
+
+
+@contextmanager
+def _script(program: Program, scene: Scene) -> Iterator[None]:
+    handle = scene.handle
+    environment = {
+        **os.environ,
+        "INFERDECK_SERVICE_URL": handle.service_url,
+        "INFERDECK_SERVICE_PID": str(next(iter(handle.service_pids), "")),
+        "INFERDECK_STATE_DIR": str(handle.state_dir),
+    }
+    argv = (sys.executable, str(program.path)) if program.path.suffix == ".py" else (str(program.path),)
+    log = scene.plan.state_dir / "logs" / "program.log"
+    record, child = start("program", argv, log=log, env=environment, cwd=program.path.parent)
+    try:
+        yield
+    finally:
+        stop(record, grace_seconds=5.0, reap=child.poll)
+
+
+def settle(scene: Scene, seconds: float, say: Say) -> None:
+    """Let healthy traffic run, and make sure that it arrives.
+
+    Args:
+        scene: The running stack.
+        seconds: How long.
+        say: Gets one line.
+
+    Raises:
+        CannotRun: If nothing is answered: a drill on a dead service would prove nothing.
+    """
+    say(f"baseline: {seconds:.0f} s of healthy traffic at {scene.base_rate:g} requests a second")
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        scene.stack.poll()
+        scene.watch.look()
+        time.sleep(min(1.0, max(0.0, deadline - time.monotonic())))
+    answered = scene.traffic.tally().get("by_status", {})
+    if not answered.get("200"):
+        raise CannotRun(
+            f"the service answers no request of the baseline: {answered}", f"read {scene.plan.state_dir}/logs"
+        )
+
+
+def wait_for_alert(scene: Scene, slug: str, plan: RunPlan) -> tuple[str, float] | None:
+    """Wait until an alert with the slug fires in Prometheus, then until Alertmanager has it.
+
+    Args:
+        scene: The running stack.
+        slug: What the alert's `slug` label must say.
+        plan: The time limits.
+
+    Returns:
+        The alert's name and when it was seen firing in Prometheus, in seconds; None when none fires in time.
+    """
+    deadline = time.monotonic() + plan.detect_timeout_seconds
+    while time.monotonic() < deadline:
+        scene.stack.poll()
+        for labels in scene.watch.look():
+            if labels.get("slug") == slug:
+                seen = time.time()
+                _wait_notified(scene, slug, plan.notify_timeout_seconds)
+                return labels["alertname"], seen
+        time.sleep(0.5)
+    return None
+
+
+def _wait_notified(scene: Scene, slug: str, timeout_seconds: float) -> bool:
+    deadline = time.monotonic() + timeout_seconds
+    while time.monotonic() < deadline:
+        scene.watch.look()
+        if any(labels.get("slug") == slug for labels in scene.watch.notified()):
+            return True
+        time.sleep(0.25)
+    return False
+
+
+def triage_and_keep(scene: Scene, folder: Path, at: float, alert: str | None) -> dict[str, Any]:
+    """Freeze the rows, ask triage told and blind, keep the answers.
+
+    Triage reads the frozen copies, so that a rescore reads the very same bytes.
+
+    Args:
+        scene: The running stack.
+        folder: The run's folder.
+        at: Time to look at, in seconds.
+        alert: Name of the alert that fired; None asks only the blind question.
+
+    Returns:
+        `told` and `blind` (results of triage, told None without an alert), `named_unix` (when the first was there),
+        `at_unix`, `asked_unix` (times that a rescore gives again), `alive` (owners alive).
+    """
+    rings = folder / "rings"
+    alive = copy_rings(scene.plan.ring_dir, rings)
+    url = scene.plan.url("prometheus_port")
+    asked = time.time()
+    with hold_alive(rings, alive):
+        told = ask(url, rings, at, alert, lambda: asked) if alert else None
+        named = time.time()
+        blind = ask(url, rings, at, None, lambda: asked)
+        if told is None:
+            named = time.time()
+    for name, answer in (("told", told), ("blind", blind)):
+        if answer is not None:
+            save_json(folder / f"triage_{name}.json", answer)
+    return {"told": told, "blind": blind, "named_unix": named, "at_unix": at, "asked_unix": asked, "alive": alive}
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What is the same for all runs of one drill.
+
+    Attributes:
+        settings: Where the model is.
+        tools: Programs of Prometheus.
+        plan: How each run goes.
+        say: Gets one line for each step.
+    """
+
+    settings: StackSettings
+    tools: Tools
+    plan: RunPlan
+    say: Say
+
+
+def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fault:
+    """Run one failure from a fresh stack to kept evidence.
+
+    Args:
+        program: What causes it.
+        run: Number of the run, from 1.
+        folder: The run's folder, fresh.
+        errand: What all runs share.
+
+    Raises:
+        CannotRun: If the stack or the program does not start.
+    """
+    plan, say = errand.plan, errand.say
+    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state")
+    if "wrap" in program.hooks:
+        stack_plan = with_program(stack_plan, program, "wrap")
+    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
+    with open_scene(stack_plan, traffic, say) as scene:
+        settle(scene, plan.baseline_seconds, say)
+        begin = time.time()
+        say(f"cause: {program.slug}, {program.sentence or program.path.name}")
+        with caused(program, scene):
+            fired = wait_for_alert(scene, program.slug, plan)
+            say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
+            answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
+        handle = scene.handle
+        save_metrics(
+            {"exporter": f"{handle.exporter_url}/metrics", "service": f"{handle.admin_url}/metrics"}, folder / "metrics"
+        )
+        measured = {"traffic": scene.traffic.stop(), "ready_at_end": _health(scene)}
+        save_json(folder / "alerts.json", scene.watch.timeline)
+    fault = Fault(
+        slug=program.slug,
+        layer=layer_of(program.slug),
+        simulated=False,
+        run=run,
+        alert=fired[0] if fired else None,
+        detect_s=round(fired[1] - begin, 2) if fired else None,
+        named_s=round(answers["named_unix"] - begin, 2),
+        told=judge(answers["told"], program.slug),
+        blind=judge(answers["blind"], program.slug),
+    )
+    times = {"effect_begin_unix": begin, "at_unix": answers["at_unix"], "asked_unix": answers["asked_unix"]}
+    truth = {
+        "effect_begin": iso_utc(begin),
+        "program": program.path.name,
+        "seed": plan.seed + run,
+        "rings_alive": answers["alive"],
+    }
+    save_json(folder / "ground_truth.json", {"fault": fault.to_json(), **times, **truth, **measured})
+    _keep_prometheus(folder)
+    say(f"named: {fault.told.verdict or 'nothing'} (told only the time: {fault.blind.verdict or 'nothing'})")
+    return fault
+
+
+def _health(scene: Scene) -> dict[str, bool]:
+    found = {}
+    for part in scene.stack.state.parts:
+        try:
+            found[part.name] = get(part.health_url, 2.0)[0] == 200
+        except Unreachable:
+            found[part.name] = False
+    return found
+
+
+def _keep_prometheus(folder: Path) -> None:
+    data = folder / "state" / "prometheus"
+    if data.is_dir():
+        data.rename(folder / "prometheus")

@@ -1,0 +1,124 @@
+"""The scene of one run: a fresh stack on free ports, its traffic, and everything ended and cleaned up afterwards."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from inferdeck.drill.handle import StackHandle
+from inferdeck.drill.program import Program
+from inferdeck.drill.watch import AlertWatch
+from inferdeck.drill.wrapping import FLAG_VARIABLE, HOOK_VARIABLE, PROGRAM_VARIABLE
+from inferdeck.errors import CannotRun
+from inferdeck.settings import StackSettings, default_ring_dir
+from inferdeck.stack.embedded import EmbeddedStack
+from inferdeck.stack.plan import StackPlan, plan_on_free_ports
+from inferdeck.stack.state import make_private_folder, only_stack
+from inferdeck.traffic import TrafficPlan
+from inferdeck.traffic_process import TrafficProcess
+
+__all__ = ["Scene", "fresh_plan", "open_scene", "with_program"]
+
+Say = Callable[[str], None]
+
+
+@dataclass
+class Scene:
+    """A running stack with traffic.
+
+    Attributes:
+        flag: File whose existence arms a program's wrap.
+        reviews: Shares of real reviews that pass the contract, before and after cleaning.
+    """
+
+    plan: StackPlan
+    stack: EmbeddedStack
+    traffic: TrafficProcess
+    watch: AlertWatch
+    flag: Path
+    base_rate: float
+    reviews: dict[str, float]
+
+    @property
+    def handle(self) -> StackHandle:
+        """Return the scene as a program sees it."""
+        return StackHandle(self.stack, self.traffic, self.base_rate)
+
+
+def flag_path(state_dir: Path) -> Path:
+    """Return the flag's path."""
+    return state_dir / "run" / "armed"
+
+
+def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path) -> StackPlan:
+    """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
+
+    Args:
+        settings: Where the model is.
+        tools: Programs found.
+        state_dir: Fresh state folder of the run.
+
+    Raises:
+        CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire.
+    """
+    for name in ("prometheus", "prometheus-alertmanager"):
+        if name not in tools:
+            raise CannotRun(
+                f"{name} was not found, and without it no alert can fire", "run `python -m inferdeck.tool_install`"
+            )
+    rows = default_ring_dir(state_dir).parent / f"run-{secrets.token_hex(4)}"
+    return plan_on_free_ports(settings, tools, state_dir, rows)
+
+
+def with_program(plan: StackPlan, program: Program, hook: str) -> StackPlan:
+    """Return the plan with a program's hook around the service's app.
+
+    Args:
+        plan: The stack.
+        program: The program.
+        hook: wrap or twin_wrap.
+    """
+    environment = {
+        PROGRAM_VARIABLE: str(program.path),
+        HOOK_VARIABLE: hook,
+        FLAG_VARIABLE: str(flag_path(plan.state_dir)),
+    }
+    return replace(plan, service_middleware=("inferdeck.drill.wrapping:wrap",), service_env=environment)
+
+
+@contextmanager
+def open_scene(plan: StackPlan, traffic: TrafficPlan, say: Say) -> Iterator[Scene]:
+    """Start stack and traffic; on the way out, whatever happened, stop both and remove the rows.
+
+    Args:
+        plan: The stack.
+        traffic: What to send; its URL is set here.
+        say: Gets one line for each step.
+
+    Raises:
+        CannotRun: If either does not start.
+    """
+    make_private_folder(plan.state_dir)
+    sender: TrafficProcess | None = None
+    with only_stack(plan.state_dir):
+        stack = EmbeddedStack(plan, say)
+        try:
+            # the generator reads the reviews while the stack starts
+            sender = TrafficProcess(
+                replace(traffic, url=plan.url("service_port")), plan.state_dir / "logs" / "traffic.log"
+            )
+            stack.start()
+            reviews = sender.wait_ready()
+            sender.go()
+            watch = AlertWatch(plan.url("prometheus_port"), plan.url("alertmanager_port"))
+            yield Scene(plan, stack, sender, watch, flag_path(plan.state_dir), traffic.rate, reviews)
+        finally:
+            if sender is not None:
+                sender.kill()
+            if stack.state.phase != "failed":
+                stack.stop()
+            shutil.rmtree(plan.ring_dir, ignore_errors=True)

@@ -1,0 +1,143 @@
+"""Scores of a drill: arithmetic over what its runs found, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Fault", "Judgement", "judge", "missed", "scores"]
+
+# from here on a verdict counts as confident: a wrong one would send somebody the wrong way
+CONFIDENT = 0.5
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one triage said, measured against what was caused.
+
+    Attributes:
+        verdict: Slug named, None when triage abstained or did not run.
+        verdict_layer: Its layer.
+        confidence: 0..1.
+        rank: 1-based rank of the true slug among the candidates, None when it is not there.
+        abstained: Whether no verdict was given.
+    """
+
+    verdict: str | None = None
+    verdict_layer: str | None = None
+    confidence: float = 0.0
+    rank: int | None = None
+    abstained: bool = True
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One run of one failure.
+
+    Attributes:
+        detect_s: Seconds from the effect's begin to the first matching alert, None when none fired.
+        named_s: Seconds from the effect's begin to the verdict, None when there was none.
+    """
+
+    slug: str
+    layer: str
+    simulated: bool
+    run: int
+    alert: str | None
+    detect_s: float | None
+    named_s: float | None
+    told: Judgement = field(default_factory=Judgement)
+    blind: Judgement = field(default_factory=Judgement)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the run in the shape of a drill's `faults`."""
+        return {
+            "slug": self.slug,
+            "layer": self.layer,
+            "simulated": self.simulated,
+            "run": self.run,
+            "alert": self.alert,
+            "detect_s": self.detect_s,
+            "named_s": self.named_s,
+            "verdict": self.told.verdict,
+            "verdict_layer": self.told.verdict_layer,
+            "confidence": self.told.confidence,
+            "rank": self.told.rank,
+            "abstained": self.told.abstained,
+            "blind": {"verdict": self.blind.verdict, "rank": self.blind.rank, "abstained": self.blind.abstained},
+        }
+
+
+def judge(triage: Mapping[str, Any] | None, slug: str) -> Judgement:
+    """Measure a triage result against the slug that was caused.
+
+    Args:
+        triage: Result in the shape of `triage`, None when it did not run.
+        slug: What was caused.
+    """
+    if triage is None:
+        return Judgement()
+    ranked = [candidate["slug"] for candidate in triage.get("candidates") or ()]
+    rank = ranked.index(slug) + 1 if slug in ranked else None
+    verdict = triage.get("verdict")
+    if triage.get("abstained") or not verdict or not verdict.get("slug"):
+        return Judgement(rank=rank)
+    return Judgement(str(verdict["slug"]), verdict.get("layer"), float(verdict.get("confidence") or 0.0), rank, False)
+
+
+def _share(hits: int, runs: int) -> float | None:
+    # no run has no score: 0 would read as "all missed"
+    return round(hits / runs, 4) if runs else None
+
+
+def _at(judgement: Judgement, slug: str, places: int) -> bool:
+    """Return whether the true slug is among the first *places*; an abstained run is a miss."""
+    if judgement.abstained:
+        return False
+    if places == 1:
+        return judgement.verdict == slug
+    return judgement.rank is not None and judgement.rank <= places
+
+
+def scores(faults: Sequence[Fault]) -> dict[str, Any]:
+    """Return the scores over all runs, abstained ones in the denominator, simulated ones apart.
+
+    Args:
+        faults: The runs.
+
+    Returns:
+        `top1`, `top1_blind`, `layer_top1`, `abstain_rate`: shares; `avg3`: mean of the shares of runs with the true
+        slug among the first 1, 2 and 3 candidates (Avg@3 as RCAEval has it); `wrong_and_confident`: share with a wrong
+        verdict of confidence 0.5 or more; `simulated`: top1 and number of simulated runs. None without runs.
+    """
+    real = [fault for fault in faults if not fault.simulated]
+    simulated = [fault for fault in faults if fault.simulated]
+    runs = len(real)
+    within = [sum(_at(fault.told, fault.slug, places) for fault in real) for places in (1, 2, 3)]
+    wrong = sum(not f.told.abstained and f.told.verdict != f.slug and f.told.confidence >= CONFIDENT for f in real)
+    return {
+        "top1": _share(within[0], runs),
+        "top1_blind": _share(sum(_at(fault.blind, fault.slug, 1) for fault in real), runs),
+        "avg3": round(sum(within) / (3 * runs), 4) if runs else None,
+        "layer_top1": _share(sum(not f.told.abstained and f.told.verdict_layer == f.layer for f in real), runs),
+        "abstain_rate": _share(sum(fault.told.abstained for fault in real), runs),
+        "wrong_and_confident": _share(wrong, runs),
+        "simulated": {
+            "top1": _share(sum(_at(fault.told, fault.slug, 1) for fault in simulated), len(simulated)),
+            "runs": len(simulated),
+        },
+        # the naive baselines and BARO's method come with the full set of failures; until then there is no figure
+        "baselines": {"largest_z": None, "first_alert": None, "baro": None},
+    }
+
+
+def missed(fault: Fault, *, blind_only: bool) -> bool:
+    """Return whether a run is a miss: not detected, or not named as what was caused.
+
+    Args:
+        fault: The run.
+        blind_only: Judge only the triage that was told the time alone.
+    """
+    blind = not _at(fault.blind, fault.slug, 1)
+    return blind if blind_only else blind or fault.alert is None or not _at(fault.told, fault.slug, 1)

@@ -1,0 +1,56 @@
+"""Draws a drill's result on a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["show_drill"]
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} s"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def show_drill(console: Console, payload: dict[str, Any]) -> None:
+    """Print the runs, the clean time and the scores.
+
+    Args:
+        console: Where to.
+        payload: In the shape of `drill`.
+    """
+    if payload["faults"]:
+        table = Table(box=None, pad_edge=False)
+        for heading in ("failure", "run", "alert", "detected", "named", "verdict", "told only the time"):
+            table.add_column(heading)
+        for fault in payload["faults"]:
+            good = "green" if fault["verdict"] == fault["slug"] else "red"
+            blind = "green" if fault["blind"]["verdict"] == fault["slug"] else "red"
+            table.add_row(
+                fault["slug"],
+                str(fault["run"]),
+                fault["alert"] or "[red]none[/]",
+                _seconds(fault["detect_s"]),
+                _seconds(fault["named_s"]),
+                f"[{good}]{fault['verdict'] or 'abstained'}[/] {fault['confidence']:.2f}",
+                f"[{blind}]{fault['blind']['verdict'] or 'abstained'}[/]",
+            )
+        console.print(table)
+        keys = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
+        console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
+    if payload["clean"]:
+        clean = payload["clean"]
+        console.print(
+            f"clean: {clean['minutes']:g} minutes, {clean['requests']} requests, surge {clean['surge_ratio']:g} times, "
+            f"{clean['rules_loaded']} rules, {clean['failed_scrapes']} failed scrapes, "
+            f"{clean['false_alerts']} false alerts, {clean['false_verdicts']} false verdicts"
+        )
+        proof = clean["proof"]
+        console.print(f"proof: {proof['slug']} {'named' if proof['named'] else '[red]not named[/]'}")
+    console.print(f"evidence: {payload['runs_dir']}", markup=False)

@@ -1,0 +1,99 @@
+"""Watches the alerts of a running stack and keeps their timeline."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from inferdeck.http_get import Unreachable, get_json
+
+__all__ = ["AlertWatch", "query_value"]
+
+# bounds the timeline: a run with more changes than this is broken in another way
+MAX_EVENTS = 5000
+
+
+@dataclass
+class AlertWatch:
+    """The alerts as Prometheus and Alertmanager show them, and each change since the watch began.
+
+    Attributes:
+        prometheus_url: Base URL.
+        alertmanager_url: Base URL, None when there is none.
+        timeline: One entry for each change: `at_unix`, `where`, `alertname`, `labels`, `state`.
+    """
+
+    prometheus_url: str
+    alertmanager_url: str | None
+    clock: Callable[[], float] = time.time
+    timeline: list[dict[str, Any]] = field(default_factory=list)
+    _known: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def look(self) -> list[dict[str, str]]:
+        """Ask both once and note what changed.
+
+        Returns:
+            Labels of the alerts that fire in Prometheus now.
+        """
+        firing, seen = [], {}
+        try:
+            for alert in get_json(f"{self.prometheus_url}/api/v1/alerts")["data"]["alerts"]:
+                labels = dict(alert["labels"])
+                seen["prometheus", _key(labels)] = (labels, str(alert["state"]))
+                if alert["state"] == "firing":
+                    firing.append(labels)
+        except (Unreachable, KeyError, TypeError):
+            # Prometheus is asked again in a moment; the drill's own deadline bounds how long
+            return []
+        for labels in self.notified():
+            seen["alertmanager", _key(labels)] = (labels, "active")
+        self._note(seen)
+        return firing
+
+    def notified(self) -> list[dict[str, str]]:
+        """Return the labels of the alerts that Alertmanager holds as active."""
+        if self.alertmanager_url is None:
+            return []
+        try:
+            alerts = get_json(f"{self.alertmanager_url}/api/v2/alerts?active=true&silenced=false&inhibited=true")
+            return [dict(alert["labels"]) for alert in alerts]
+        except (Unreachable, KeyError, TypeError):
+            return []
+
+    def _note(self, seen: dict[tuple[str, str], tuple[dict[str, str], str]]) -> None:
+        now = self.clock()
+        for key, (labels, state) in seen.items():
+            if self._known.get(key) != state:
+                self._known[key] = state
+                self._add(now, key[0], labels, state)
+        for key in [key for key in self._known if key not in seen]:
+            del self._known[key]
+            self._add(now, key[0], dict(pair.split("=", 1) for pair in key[1].split("\x1f") if pair), "resolved")
+
+    def _add(self, now: float, where: str, labels: dict[str, str], state: str) -> None:
+        if len(self.timeline) < MAX_EVENTS:
+            entry = {"at_unix": round(now, 3), "where": where, "alertname": labels.get("alertname"), "state": state}
+            self.timeline.append(entry | {"labels": labels})
+
+
+def _key(labels: dict[str, str]) -> str:
+    return "\x1f".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def query_value(prometheus_url: str, expression: str, at: float | None = None) -> float | None:
+    """Return the first value of an instant query, or None when it has none or cannot be asked.
+
+    Args:
+        prometheus_url: Base URL.
+        expression: PromQL.
+        at: Evaluation time in seconds; now by default.
+    """
+    when = f"&time={at:.3f}" if at is not None else ""
+    try:
+        result = get_json(f"{prometheus_url}/api/v1/query?query={quote(expression)}{when}", 10.0)["data"]["result"]
+        return float(result[0]["value"][1]) if result else None
+    except (Unreachable, KeyError, TypeError, ValueError, IndexError):
+        return None

@@ -1,0 +1,79 @@
+"""Behind `inferdeck triage`: finds the sources of the stack, runs the engine, shows its answer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from inferdeck.errors import CannotRun
+from inferdeck.look_up import ring_folder
+from inferdeck.result import Outcome
+from inferdeck.settings import StackSettings
+from inferdeck.stack.state import read_state
+
+__all__ = ["prometheus_url", "run_triage"]
+
+
+def prometheus_url(settings: StackSettings) -> str:
+    """Return where Prometheus is: `INFERDECK_PROMETHEUS_URL`, else the running stack's, else the settings' port."""
+    import os
+
+    if given := os.environ.get("INFERDECK_PROMETHEUS_URL"):
+        return given
+    state = read_state(settings.state_path)
+    part = state.part("prometheus") if state else None
+    return part.url if part else f"http://{settings.host}:{settings.prometheus_port}"
+
+
+def _read_notification(path: Path) -> dict[str, Any]:
+    import json
+
+    from runbooks.payloads import MOST_BYTES
+
+    try:
+        if str(path) == "-":
+            raw = sys.stdin.buffer.read(MOST_BYTES + 1)
+        else:
+            with path.open("rb") as file:
+                raw = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise CannotRun(
+            f"cannot read {path}: {error.strerror}", "give the path of a notification, or - for stdin"
+        ) from error
+    if len(raw) > MOST_BYTES:
+        raise CannotRun(f"{path} is larger than {MOST_BYTES} bytes", "give one notification of Alertmanager or Grafana")
+    try:
+        told = json.loads(raw)
+    except ValueError as error:
+        raise CannotRun(f"{path} is no JSON: {error}", "give one notification of Alertmanager or Grafana") from error
+    if not isinstance(told, dict):
+        raise CannotRun(f"{path} is no notification", "give one notification of Alertmanager or Grafana")
+    return told
+
+
+def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | None, at: str | None) -> Outcome:
+    """Ask what is wrong, now or at a time.
+
+    Args:
+        settings: Where the stack is.
+        alert: Name of the alert that fired.
+        payload: File with a notification, - for stdin.
+        at: Time to look at, ISO 8601 or Unix seconds.
+
+    Raises:
+        CannotRun: If a time or a notification cannot be read.
+    """
+    from runbooks.report import render
+
+    from runbooks.engine import triage
+    from runbooks.payloads import PayloadError
+    from runbooks.sources import Sources
+
+    notification = _read_notification(payload) if payload is not None else None
+    sources = Sources.open(ring_folder(settings), prometheus_url(settings))
+    try:
+        answer = triage(sources, alert=alert, payload=notification, at=at)
+    except (PayloadError, ValueError) as error:
+        raise CannotRun(str(error), "see `inferdeck triage --help`") from error
+    return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))

@@ -1,0 +1,70 @@
+"""`trace`, `triage`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from inferdeck.result import Outcome
+from inferdeck.verbs.common import reports
+
+__all__ = ["trace", "triage"]
+
+
+@click.command()
+@click.argument("session_id", required=False)
+@click.option("--trace", "trace_id", metavar="ID", help="A trace id, 32 hexadecimal digits.")
+@click.option("--slow", type=click.IntRange(1, 200), metavar="N", help="The N slowest requests.")
+@click.option("--errors", is_flag=True, help="Requests that went wrong.")
+@click.option("--since", default="15m", show_default=True, help="How far back --slow and --errors look: 90s, 15m, 2h.")
+@reports
+def trace(
+    *, session_id: str | None, trace_id: str | None, slow: int | None, errors: bool, since: str, quiet: bool
+) -> Outcome:
+    r"""Show a request as a waterfall that names the slow stage and why.
+
+    Reads the flight recorder's rows; the service need not run. Exit 1 when nothing is found.
+
+    \b
+    Examples:
+      inferdeck trace 3vTqXkz0S0e0l7o1yTnqQw
+      inferdeck trace --trace 4bf92f3577b34da6a3ce929d0e0e4736
+      inferdeck trace --slow 5 --since 15m
+      inferdeck trace --errors --json
+    """
+    from inferdeck.look_up import Query, look_up, parse_duration, ring_folder
+    from inferdeck.settings import load_settings
+    from inferdeck.waterfall import show_traces
+
+    del quiet
+    query = Query(session_id, trace_id, slow, errors, parse_duration(since))
+    payload = look_up(query, ring_folder(load_settings()))
+    return Outcome(payload, 0 if payload["traces"] else 1, lambda console: show_traces(console, payload))
+
+
+@click.command()
+@click.option("--alert", metavar="NAME", help="The alert that fired, e.g. EventLoopBlocked.")
+@click.option(
+    "--payload", type=click.Path(path_type=Path), help="A notification of Alertmanager or Grafana; - is stdin."
+)
+@click.option("--at", metavar="TIME", help="Time to look at: ISO 8601 or Unix seconds; now by default.")
+@reports
+def triage(*, alert: str | None, payload: Path | None, at: str | None, quiet: bool) -> Outcome:
+    r"""Name the layer and the cause of what is wrong, with the evidence; or say that nothing can be named.
+
+    Without options it asks what is wrong right now. Works with Prometheus or the rows missing, and says what that
+    costs. Exit 0 when a cause is named, 1 when triage abstains.
+
+    \b
+    Examples:
+      inferdeck triage
+      inferdeck triage --alert EventLoopBlocked
+      inferdeck triage --payload notification.json --json
+      inferdeck triage --at 2026-01-01T03:00:00Z
+    """
+    from inferdeck.settings import load_settings
+    from inferdeck.triage_command import run_triage
+
+    del quiet
+    return run_triage(load_settings(), alert=alert, payload=payload, at=at)

@@ -1,0 +1,111 @@
+"""`doctor`, `check`, `build`, `train`, `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from inferdeck.result import Outcome
+from inferdeck.verbs.common import reports
+
+__all__ = ["build", "check", "doctor", "export", "train"]
+
+
+@click.command()
+@reports
+def doctor(*, quiet: bool) -> Outcome:
+    r"""Look whether this machine can run the stack, and how the running one is.
+
+    Exit 1 when something is broken; each line that is not ok says how to mend it.
+
+    \b
+    Example:
+      inferdeck doctor
+    """
+    from inferdeck.checks import report
+    from inferdeck.doctor import examine
+    from inferdeck.settings import load_settings
+
+    del quiet
+    return report(examine(load_settings()))
+
+
+@click.command()
+@reports
+def check(*, quiet: bool) -> Outcome:
+    r"""Check alerts, generated files, runbooks and schemas; starts and changes nothing.
+
+    \b
+    Example:
+      inferdeck check
+    """
+    from inferdeck.check import examine
+    from inferdeck.checks import report
+
+    del quiet
+    return report(examine())
+
+
+@click.command()
+@reports
+def build(*, quiet: bool) -> Outcome:
+    r"""Write the generated files anew: rules, Alertmanager's template, promtool tests, tables.
+
+    \b
+    Example:
+      inferdeck build
+    """
+    from inferdeck.build import build as write_generated
+
+    del quiet
+    payload = write_generated()
+    changed = payload["changed"]
+    return Outcome(payload, 0, lambda console: console.print("\n".join(changed) or "nothing changed", markup=False))
+
+
+@click.command()
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the model; the settings' by default."
+)
+@reports
+def train(*, out: Path | None, quiet: bool) -> Outcome:
+    r"""Train the model from real reviews, in about half a minute.
+
+    The old model stays until the new one has passed its floors on the test set.
+
+    \b
+    Examples:
+      inferdeck train
+      inferdeck train --out /tmp/model
+    """
+    from inferdeck.settings import load_settings
+    from inferdeck.terminal import progress_bar
+    from inferdeck.training import train_model
+
+    folder = (out or load_settings().model_path).expanduser().absolute()
+    with progress_bar("training the model", quiet=quiet) as progress:
+        payload = train_model(folder, progress)
+    return Outcome(payload, 0, lambda console: console.print(f"model in {folder}", markup=False))
+
+
+@click.command()
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; the settings' by default.")
+@click.option("--host", help="Address to bind; 127.0.0.1 by default.")
+def export(port: int | None, host: str | None) -> int:
+    r"""Run the exporter in the foreground: rows in, metrics and spans out.
+
+    Settings are INFERDECK_EXPORTER_* variables and INFERDECK_RING_DIR.
+
+    \b
+    Examples:
+      inferdeck export
+      INFERDECK_RING_DIR=/rows inferdeck export --port 9464
+    """
+    import signal
+
+    from exporters.app import main
+
+    # the server sets handlers of its own; until then TERM shall simply end it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    return main({key: value for key, value in {"port": port, "host": host}.items() if value is not None})

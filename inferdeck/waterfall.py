@@ -1,0 +1,132 @@
+"""Draws a request as a waterfall: bars by time, the slow stage marked, why, and where to read on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+__all__ = ["bar", "show_trace", "show_traces", "span_depths", "spell_seconds"]
+
+BAR_CELLS = 32
+# shown beside a bar, in this order, when a span carries them; the JSON has all
+NOTABLE = (
+    "queue_wait_ns",
+    "input_length",
+    "cleaned_length",
+    "tokens",
+    "seq_len",
+    "batch_size",
+    "padding_ratio",
+    "truncated",
+    "model_version",
+    "confidence",
+    "label",
+    "bytes",
+)
+COLOURS = {"ok": "green", "degraded": "yellow", "error": "red", "unfinished": "magenta"}
+
+
+def spell_seconds(seconds: float) -> str:
+    """Return a duration for people: 850 us, 12.3 ms, 1.42 s."""
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.0f} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.1f} ms"
+    return f"{seconds:.2f} s"
+
+
+def bar(start_s: float, duration_s: float, total_s: float, cells: int = BAR_CELLS) -> str:
+    """Return a bar of *cells* characters, at least one of them full.
+
+    Args:
+        start_s: Start after the request's start, in seconds.
+        duration_s: Length in seconds.
+        total_s: What the whole width stands for, in seconds.
+        cells: Width.
+    """
+    if total_s <= 0:
+        return "#".ljust(cells)
+    first = min(cells - 1, max(0, int(start_s / total_s * cells)))
+    length = max(1, min(cells - first, round(duration_s / total_s * cells)))
+    return (" " * first + "#" * length).ljust(cells)
+
+
+def span_depths(spans: list[dict[str, Any]]) -> list[int]:
+    """Return how deep each span hangs below the root, following parents by name; a broken chain ends at the root."""
+    parents = {span["name"]: span["parent"] for span in spans}
+    depths = []
+    for span in spans:
+        depth, name, seen = 0, span["parent"], {span["name"]}
+        while name and name in parents and name not in seen:
+            seen.add(name)
+            depth, name = depth + 1, parents[name]
+        depths.append(depth)
+    return depths
+
+
+def _notable(attributes: dict[str, Any]) -> str:
+    parts = []
+    for key in NOTABLE:
+        value = attributes.get(key, attributes.get(key.removesuffix("_ns")))
+        if value in {None, ""} or (isinstance(value, bool) and not value):
+            continue
+        if key.endswith("_ns"):
+            parts.append(f"{key.removesuffix('_ns')} {spell_seconds(value / 1e9)}")
+        else:
+            parts.append(f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}")
+    return "  ".join(parts[:4])
+
+
+def show_trace(console: Console, trace: dict[str, Any]) -> None:
+    """Print one request.
+
+    Args:
+        console: Where to.
+        trace: In the shape of `trace`'s `traces`.
+    """
+    # the id belongs to a person: enough of it to be told from others, not enough to be used
+    session = f"{trace['session_id'][:6]}.." if trace["session_id"] else "unknown"
+    head = Text(f"session {session}  ", style="bold")
+    head.append(trace["status"], COLOURS.get(trace["status"], ""))
+    head.append(f"  {spell_seconds(trace['duration_s'])}  {trace['started']}  trace {trace['trace_id']}")
+    console.print(head)
+    if trace["status"] == "unfinished":
+        console.print(Text(f"  never ended; last stage: {trace['last_stage'] or 'none'}", style="magenta"))
+    if trace["slow_stage"]:
+        console.print(
+            Text(f"  slow: {trace['slow_stage']}", style="bold").append(
+                f"  because {trace['why']}" if trace["why"] else ""
+            )
+        )
+    depths = span_depths(trace["spans"])
+    width = max((len(span["name"]) + 2 * depth for span, depth in zip(trace["spans"], depths, strict=True)), default=0)
+    total = max([trace["duration_s"], *(span["start_s"] + span["duration_s"] for span in trace["spans"])])
+    for span, depth in zip(trace["spans"], depths, strict=True):
+        slow = span["name"] == trace["slow_stage"]
+        line = Text("  " + ("  " * depth + span["name"]).ljust(width) + "  ", style="bold" if slow else "")
+        line.append(bar(span["start_s"], span["duration_s"], total), "red" if slow else "cyan")
+        line.append(f"  {spell_seconds(span['duration_s']):>8}  {_notable(span['attributes'])}".rstrip(), "dim")
+        if slow:
+            line.append("  <- slow", "bold red")
+        console.print(line)
+    if trace.get("hint"):
+        console.print(Text(f"  read on: {trace['hint']}", style="dim"))
+
+
+def show_traces(console: Console, payload: dict[str, Any]) -> None:
+    """Print what `trace` found.
+
+    Args:
+        console: Where to.
+        payload: In the shape of `trace`.
+    """
+    for number, trace in enumerate(payload["traces"]):
+        if number:
+            console.print()
+        show_trace(console, trace)
+    if not payload["traces"]:
+        console.print(f"nothing found in {payload['ring_dir']}: never seen here, or overwritten since", markup=False)
+        return
+    console.print(Text(f"{len(payload['traces'])} found in {spell_seconds(payload['lookup_s'])}", style="dim"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +72,9 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     blocked = evidence.get(signals.BLOCKED)
     if blocked:
         yield Signal("event loop blocked share", edges, _rate(blocked, edges), 0.03)
+    ages = [one for one in evidence.get(signals.HEARTBEAT) or () if one.labels.get("source") == "loop"]
+    if ages:
+        yield Signal("loop tick age", edges, _highest(ages, edges), 1.0)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
@@ -97,11 +100,16 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
 
 def _down(up: tuple[Series, ...], job: str, edges: Floats) -> Floats:
     times, down = down_at(up, job)
+    return _highest([Series({}, times, down)], edges)
+
+
+def _highest(series: Iterable[Series], edges: Floats) -> Floats:
     values = np.full(len(edges) - 1, np.nan)
-    place = np.searchsorted(edges, times, side="right") - 1
-    for index, state in zip(place, down, strict=True):
-        if 0 <= index < len(values):
-            values[index] = state if np.isnan(values[index]) else max(values[index], state)
+    for one in series:
+        place = np.searchsorted(edges, one.times, side="right") - 1
+        for index, value in zip(place, one.values, strict=True):
+            if 0 <= index < len(values):
+                values[index] = np.fmax(values[index], value)
     return values
 
 

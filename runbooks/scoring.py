@@ -113,8 +113,8 @@ def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
         key=lambda one: (
             not one.nameable,
             _SEVERITY_ORDER.get(one.page.severity, 9) if one.nameable else 0,
+            -round(one.confidence, 6),
             -one.score,
-            -one.confidence,
             one.page.slug,
         ),
     )

@@ -1,4 +1,4 @@
-"""Gather evidence from whatever sources there are, side by side, within a deadline; say what lacks and what it costs."""
+"""Gather evidence from what sources there are, side by side, within a deadline; say what lacks and what it costs."""
 
 from __future__ import annotations
 

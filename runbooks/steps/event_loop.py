@@ -9,7 +9,7 @@ import numpy as np
 
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
-from runbooks.rows import Episode, RingLife, Rows
+from runbooks.rows import Episode, Floats, RingLife, Rows
 
 __all__ = [
     "blocked_share",
@@ -30,6 +30,10 @@ QUIET_SHARE = 0.002
 KEPT_EPISODES = 32
 # A ratio from fewer expected events than this is chance.
 LEAST_EXPECTED_EVENTS = 8.0
+# Below this many events in the time of a typical lag, a lag leaves no trace among them.
+LEAST_EVENTS_PER_LAG = 1.5
+# Plenty for a ratio, and it bounds the work.
+MOST_STRETCHES = 300
 # Frames in which an idle or waiting loop is found: they name nobody.
 IDLE_FRAMES = ("selectors.py", "base_events.py", "run_once", "uvloop", "runners.py")
 
@@ -162,48 +166,78 @@ def loop_tick_age(evidence: Evidence) -> StepResult:
 
 
 def _stretches(evidence: Evidence, rows: Rows, ring: str) -> list[tuple[float, float]]:
-    """Return start and end of the slow requests of one worker, those in flight at the end included."""
+    """Return start and end of one worker's slow requests, those in flight at the end included, none overlapping.
+
+    The longest come first: what was held up by a blocked loop rushes through right after it, and that rush, itself
+    slow, would hide the standstill before it.
+    """
     since, until = evidence.window.incident
     slow = evidence.slow() & rows.between(since, until) & (rows.ring == ring)
-    picked = np.nonzero(slow)[0][-500:]  # 500 are plenty for a ratio and bound the work
+    picked = np.nonzero(slow)[0]
+    picked = picked[np.argsort(-rows.duration_s[picked], kind="stable")][:MOST_STRETCHES]
     stretches = [(float(rows.start_s[i]), float(rows.end_s[i])) for i in picked]
-    alive = any(one.ring == ring and one.last_sign_s >= until - 5.0 for one in rows.rings)
-    if alive:
+    if any(one.ring == ring and one.last_sign_s >= until - 5.0 for one in rows.rings):
         waiting = [one.start_s for one in rows.open if one.ring == ring and one.start_s < until - 1.0]
         if waiting:
-            stretches.append((max(min(waiting), since), until))
-    return stretches
+            stretches.insert(0, (max(min(waiting), since), until))
+    kept: list[tuple[float, float]] = []
+    for start, end in stretches:
+        if all(end <= other[0] or start >= other[1] for other in kept):
+            kept.append((start, end))
+    return kept
+
+
+def _typical_lag(evidence: Evidence) -> float | None:
+    """Return the mean length in seconds of the lags over 20 ms in the incident; None when unknown."""
+    since, until = evidence.window.incident
+    late = _late_seconds(evidence, since, until)
+    counts = signals.histogram(evidence.get(signals.LAG_BUCKET) or (), since, until)
+    number = sum(count for bound, count in counts.items() if bound > NOISE_SECONDS)
+    return late / number if late and number else None
 
 
 def others_move_on(evidence: Evidence) -> StepResult:
     """Return how often other requests start or end during slow ones, over how often they do at all.
 
     While a loop is blocked nothing else moves: near 0. Beside a slow request that merely waits, or on a busy machine,
-    the others go on: near 1.
+    the others go on: near 1. Lags so short that no event would fall into them anyway cannot be told this way.
     """
     rows = evidence.rows
     step, query = "event_loop.others_move_on", "rows: starts and ends of the same worker inside slow requests"
     if rows is None:
         return StepResult(step, None, "ring", query, "no rows")
     seen = expected = 0.0
-    since, until = evidence.window.incident
+    lag = _typical_lag(evidence)
     for ring in set(rows.ring.tolist()):
         mine = rows.ring == ring
         events = np.sort(np.concatenate([rows.start_s[mine], rows.end_s[mine]]))
-        inside = events[(events >= since) & (events < until)]
-        rate = len(inside) / max(until - since, 1.0)
-        before, after = evidence.window.baseline
-        if after - before >= 20.0 and len(inside) < 20:
-            rate = max(rate, float(((events >= before) & (events < after)).sum()) / (after - before))
+        rate = _event_rate(evidence, events)
+        if lag is not None and rate * lag < LEAST_EVENTS_PER_LAG:
+            continue
         for start, end in _stretches(evidence, rows, ring):
             # What waited for the loop moves right before the slow request ends: that rush is left out.
             stop = end - max(0.003, 0.1 * (end - start))
-            seen += float(np.searchsorted(events, stop) - np.searchsorted(events, start + 1e-6))
-            expected += rate * max(stop - start, 0.0)
+            usual = rate * max(stop - start, 0.0)
+            count = float(np.searchsorted(events, stop) - np.searchsorted(events, start + 1e-6))
+            seen += min(count, usual)
+            expected += usual
     if expected < LEAST_EXPECTED_EVENTS:
-        return StepResult(step, None, "ring", query, "too few slow requests or too little traffic to tell")
+        return StepResult(
+            step, None, "ring", query, "too few slow requests, too little traffic or too short lags to tell"
+        )
     value = seen / expected
     return StepResult(step, value, "ring", query, f"{value:.0%} of the usual starts and ends during slow requests")
+
+
+def _event_rate(evidence: Evidence, events: Floats) -> float:
+    """Return a worker's usual starts and ends a second: the incident's, or the baseline's when the incident has few."""
+    since, until = evidence.window.incident
+    before, after = evidence.window.baseline
+    inside = float(((events >= since) & (events < until)).sum())
+    rate = inside / max(until - since, 1.0)
+    if inside < 20 and after - before >= 20.0:
+        rate = max(rate, float(((events >= before) & (events < after)).sum()) / (after - before))
+    return rate
 
 
 def slow_overlap(evidence: Evidence) -> StepResult:
@@ -219,7 +253,9 @@ def slow_overlap(evidence: Evidence) -> StepResult:
             total += int(mine.sum())
             overlaps = np.zeros(len(rows), dtype=bool)
             for one in inside:
-                overlaps |= (rows.start_s < one.start_s + one.duration_s) & (rows.end_s > one.start_s)
+                # What was held up rushes in right after and is slow too; a fifth of the block covers that rush.
+                aftermath = one.start_s + 1.2 * one.duration_s + 0.02
+                overlaps |= (rows.start_s < aftermath) & (rows.end_s > one.start_s)
             hit += int((mine & overlaps).sum())
     if not known or not any(inside for _, inside, _ in known) or total < 5:
         return StepResult(step, None, "ring", query, "no blocked episode, or fewer than five slow requests")

@@ -1,0 +1,173 @@
+"""Why one request took so long: each stage against its usual time, waiting, and what blocked the loop meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from exporters.trace_view import OUTSIDE_STAGES, SpanView, TraceView
+from runbooks.prometheus_source import SourceMissingError
+from runbooks.row_source import RowSource
+from runbooks.rows import Episode, Rows
+from runbooks.slowness import LEAST_NORMAL_ROWS, SLOW_EXTRA_SECONDS, SLOW_FACTOR
+
+__all__ = ["explain", "explain_traces"]
+
+# Requests of a quarter of an hour around a trace say what was usual then.
+AROUND_SECONDS: Final = 900.0
+# A cause must account for this share of the extra time to be called the reason.
+LEAST_SHARE: Final = 0.5
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """What requests of the same length class usually take, in seconds; `stages` holds each place's own time."""
+
+    total: float
+    stages: dict[str, float]
+
+
+def explain_traces(views: Sequence[TraceView], ring_dir: Path) -> list[TraceView]:
+    """Return traces with `slow_stage` and `why` filled from the rows around them.
+
+    Args:
+        views: Traces as looked up.
+        ring_dir: Folder of ring files; if it cannot be read the traces say that nothing could be compared.
+    """
+    if not views:
+        return []
+    starts = [view.start_unix_ns / 1e9 for view in views]
+    ends = [start + view.duration_s for start, view in zip(starts, views, strict=True)]
+    try:
+        rows: Rows | None = RowSource(ring_dir).collect(min(starts) - AROUND_SECONDS, max(ends) + AROUND_SECONDS)
+    except SourceMissingError:
+        rows = None
+    return [explain(view, rows) for view in views]
+
+
+def explain(view: TraceView, rows: Rows | None) -> TraceView:
+    """Return a trace with the stage that took the extra time and a plain sentence why.
+
+    Args:
+        view: The trace.
+        rows: Requests around it; None when there are none to compare with.
+    """
+    own = _own_times(view)
+    usual = _usual(view, rows)
+    extra = {place: seconds - (usual.stages.get(place, 0.0) if usual else 0.0) for place, seconds in own.items()}
+    slow_stage = max(extra, key=lambda place: extra[place], default=OUTSIDE_STAGES)
+    if view.status == "unfinished":
+        return replace(view, slow_stage=view.last_stage or OUTSIDE_STAGES, why=_unfinished(view, rows))
+    if usual and view.duration_s <= max(SLOW_FACTOR * usual.total, usual.total + SLOW_EXTRA_SECONDS):
+        text = f"usual: {_s(view.duration_s)} where {view.input_bucket} inputs take {_s(usual.total)}"
+        return replace(view, slow_stage=slow_stage, why=_ended(view, text))
+    lost = view.duration_s - (usual.total if usual else 0.0)
+    reason = _blocked(view, rows, lost) or _queued(view, slow_stage, lost) or _slow_place(slow_stage, own, usual, view)
+    return replace(view, slow_stage=slow_stage, why=_ended(view, reason))
+
+
+def _own_times(view: TraceView) -> dict[str, float]:
+    """Return each stage's seconds without its children's, and those outside of all stages."""
+    if not view.spans:
+        return {}
+    root, *stages = view.spans
+    own = {OUTSIDE_STAGES: root.duration_s - _covered(stages, root.name)}
+    for span in stages:
+        own[span.name] = span.duration_s - _covered(stages, span.name)
+    return {place: max(seconds, 0.0) for place, seconds in own.items()}
+
+
+def _covered(stages: Sequence[SpanView], parent: str) -> float:
+    """Return the seconds that the children of a span cover; they may run at the same time."""
+    total, reached = 0.0, float("-inf")
+    for span in sorted((one for one in stages if one.parent == parent), key=lambda one: one.start_s):
+        end = span.start_s + span.duration_s
+        total += max(0.0, end - max(span.start_s, reached))
+        reached = max(reached, end)
+    return total
+
+
+def _usual(view: TraceView, rows: Rows | None) -> _Usual | None:
+    if rows is None:
+        return None
+    same = (rows.bucket == view.input_bucket) & rows.answered()
+    if same.sum() < LEAST_NORMAL_ROWS:
+        same = rows.answered()
+    if same.sum() < LEAST_NORMAL_ROWS:
+        return None
+    # Medians over all of them: slow ones are a minority, or there is no "usual" to speak of.
+    stages = {place: float(np.median(seconds[same])) for place, seconds in rows.self_times().items()}
+    return _Usual(float(np.median(rows.duration_s[same])), stages)
+
+
+def _blocked(view: TraceView, rows: Rows | None, lost: float) -> str:
+    """Return the sentence about a blocked event loop, if blocked times cover half of the extra time."""
+    episodes = _episodes(view, rows)
+    start, end = view.start_unix_ns / 1e9, view.start_unix_ns / 1e9 + view.duration_s
+    overlaps = [(min(end, one.start_s + one.duration_s) - max(start, one.start_s), one) for one in episodes]
+    seconds = sum(overlap for overlap, _ in overlaps)
+    if not overlaps or seconds < LEAST_SHARE * lost:
+        return ""
+    _, worst = max(overlaps, key=lambda pair: pair[0])
+    by = f" by {_frame(worst)}" if worst.stack else "; what blocked it left no stack"
+    return f"the event loop was blocked for {_s(seconds)} of it{by}"
+
+
+def _episodes(view: TraceView, rows: Rows | None) -> list[Episode]:
+    start, end = view.start_unix_ns / 1e9, view.start_unix_ns / 1e9 + view.duration_s
+    rings = [ring for ring in (rows.rings if rows else ()) if ring.ring == view.ring]
+    return [
+        one for ring in rings for one in ring.episodes if one.start_s < end and one.start_s + one.duration_s > start
+    ]
+
+
+def _queued(view: TraceView, slow_stage: str, lost: float) -> str:
+    """Return the sentence about waiting in a queue, if a stage says that it waited half of the extra time."""
+    for span in view.spans:
+        waited = span.attributes.get("queue_wait_ns")
+        if span.name == slow_stage and isinstance(waited, int) and waited / 1e9 >= LEAST_SHARE * lost:
+            return f"it waited {_s(waited / 1e9)} in the queue of {span.name}"
+    return ""
+
+
+def _slow_place(place: str, own: dict[str, float], usual: _Usual | None, view: TraceView) -> str:
+    seconds = own.get(place, view.duration_s)
+    where = "outside of all stages (middleware, routing, waiting)" if place == OUTSIDE_STAGES else f"in {place}"
+    if usual is None:
+        return f"{_s(seconds)} {where}; too few other requests to say what is usual"
+    normal = usual.stages.get(place, 0.0)
+    times = f", {seconds / normal:.0f} times" if normal > 1e-6 else ", against"
+    return f"{_s(seconds)} {where}{times} the usual {_s(normal)} of {view.input_bucket} inputs"
+
+
+def _unfinished(view: TraceView, rows: Rows | None) -> str:
+    where = f"in {view.last_stage}" if view.last_stage else "before its first stage"
+    if view.outcome != "in_flight":
+        return f"it never ended: its worker is gone; it was {where}"
+    blocked = _episodes(view, rows)
+    by = f"; the event loop was blocked meanwhile by {_frame(blocked[-1])}" if blocked and blocked[-1].stack else ""
+    return f"it has not ended yet; it is {where}{by}"
+
+
+def _ended(view: TraceView, reason: str) -> str:
+    """Put how the request ended before the reason of its duration, when it did not simply succeed."""
+    if view.outcome in ("ok", ""):
+        return reason
+    attributes = view.spans[0].attributes if view.spans else {}
+    told = attributes.get("reason") or attributes.get("error.type") or ""
+    return f"{view.outcome}{f' ({told})' if told else ''}; {reason}"
+
+
+def _frame(episode: Episode) -> str:
+    """Return the innermost frame with the last two parts of its path: enough to find it, nothing of the machine."""
+    path, _, rest = episode.stack[0].partition(":")
+    return f"{'/'.join(path.split('/')[-2:])}:{rest}"
+
+
+def _s(seconds: float) -> str:
+    """Return seconds with three digits that count."""
+    return f"{seconds:.3f} s" if seconds >= 0.1 else f"{seconds:.5f} s"

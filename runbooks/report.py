@@ -1,0 +1,152 @@
+"""A triage result as plain text for a terminal: verdict first, then impact, differences, evidence, next steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+__all__ = ["render"]
+
+WIDTH: Final = 100
+_MARKS: Final[Mapping[bool | None, str]] = {True: "yes", False: "no", None: "?"}
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """Return the report of a result in the shape of the triage verb.
+
+    Args:
+        result: What the engine returned, or what was kept of it.
+    """
+    parts = (
+        _verdict(result),
+        _impact(result["impact"]),
+        _differs(result["differs"]),
+        _evidence(result["evidence"]),
+        _candidates(result["candidates"]),
+        _unusual(result["unusual"]),
+        _missing(result["missing"]),
+        _next(result),
+    )
+    return "\n".join("\n".join(lines) for part in parts if (lines := list(part))) + "\n"
+
+
+def _verdict(result: Mapping[str, Any]) -> Iterator[str]:
+    verdict, window = result["verdict"], result["window"]
+    if result["abstained"]:
+        yield "NO CAUSE NAMED"
+    else:
+        sure = f"confidence {verdict['confidence']:.2f}"
+        yield f"{verdict['slug']}  (layer {verdict['layer']}, {sure})"
+    yield from _wrapped(verdict["summary"])
+    told = f"alert {result['alert']}" if result["alert"] else "no alert given"
+    onset = f"began {window['onset']}, seen in: {window['signal']}" if window["onset"] else "no onset found"
+    yield f"  {told}; looked at {window['from']} .. {window['to']}; {onset}"
+    yield ""
+
+
+def _impact(impact: Mapping[str, Any]) -> Iterator[str]:
+    yield "Impact"
+    if impact["requests"] is not None:
+        bad = impact["bad_requests"] or 0
+        sessions = (
+            f", {impact['bad_sessions']} of {impact['sessions']} sessions" if impact["sessions"] is not None else ""
+        )
+        yield f"  {bad} of {impact['requests']} requests bad{sessions}"
+    if impact["unfinished_requests"]:
+        yield f"  {impact['unfinished_requests']} started and never ended"
+    if impact["by_outcome"]:
+        yield "  ended: " + ", ".join(f"{count} {name}" for name, count in impact["by_outcome"].items())
+    for name, tail in (impact["p95_seconds"] or {}).items():
+        if tail["now"] is not None or tail["before"] is not None:
+            yield f"  P95 {name:8} {_seconds(tail['now'])} now, {_seconds(tail['before'])} before"
+    going = {True: "still going on", False: f"over since {impact['until']}", None: "nothing to date"}[
+        impact["still_going"]
+    ]
+    yield f"  since {impact['since'] or 'unknown'}; {going}"
+    yield ""
+
+
+def _differs(differs: Mapping[str, Any]) -> Iterator[str]:
+    yield "What differs about the bad requests"
+    yield from _wrapped(differs["summary"])
+    for one in differs["findings"]:
+        yield f"  {one['column']} = {one['value']}: {one['lift']} times as likely"
+    shares = sorted(differs["stage"].items(), key=lambda pair: -pair[1])[:4]
+    if shares:
+        yield "  their extra time: " + ", ".join(f"{place} {share:.0%}" for place, share in shares)
+    yield ""
+
+
+def _evidence(evidence: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    seen = [one for one in evidence if one["holds"] is not None]
+    if not seen:
+        return
+    yield "Evidence"
+    yield f"  {'step':34} {'value':>12}  {'expected':10} {'holds':5}  source"
+    for one in seen:
+        mark = _MARKS[one["holds"]]
+        yield f"  {one['step']:34} {_value(one['value']):>12}  {one['expected']:10} {mark:5}  {one['source']}"
+        yield f"    {one['detail']}"
+    unseen = [one["step"] for one in evidence if one["holds"] is None]
+    if unseen:
+        yield from _wrapped("could not be seen: " + ", ".join(dict.fromkeys(unseen)))
+    yield ""
+
+
+def _candidates(candidates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "Candidates"
+    for place, one in enumerate(candidates, start=1):
+        behind = f", explained by {one['explained_by']}" if one["explained_by"] else ""
+        figures = f"score {one['score']:.2f}, confidence {one['confidence']:.2f}"
+        yield f"  {place}. {one['slug']} ({one['layer']})  {figures}{behind}"
+    yield ""
+
+
+def _unusual(unusual: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not unusual:
+        return
+    yield "Most unusual signals"
+    for one in unusual:
+        yield f"  {one['layer']:10} {one['signal']}: {one['now']:.4g} now, {one['before']:.4g} before"
+    yield ""
+
+
+def _missing(missing: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for one in missing:
+        yield from _wrapped(f"missing: {one['source']}: {one['reason']}. Cost: {one['cost']}.")
+    if missing:
+        yield ""
+
+
+def _next(result: Mapping[str, Any]) -> Iterator[str]:
+    if result["traces"]:
+        yield f"Worst requests: {', '.join(result['traces'][:3])}"
+        yield f"  inferdeck trace --trace {result['traces'][0]}"
+    if result["runbook"]:
+        yield f"Runbook: {result['runbook']}"
+    for one in result["mitigations"]:
+        yield f"  {one['do']}   (undo: {one['undo']})"
+    if result["report"]:
+        yield f"Kept as {result['report']}"
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    line = " "
+    for word in text.split():
+        if len(line) + len(word) + 1 > WIDTH and line.strip():
+            yield line
+            line = " "
+        line += f" {word}"
+    yield line
+
+
+def _value(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "?"}[value]
+    if isinstance(value, int | float):
+        return f"{value:.3g}"
+    return str(value)[-12:]
+
+
+def _seconds(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f} s"

@@ -1,0 +1,76 @@
+"""Settings of the triage service, from the environment (`INFERDECK_TRIAGE_*`)."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+
+from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from probes.settings import default_ring_dir
+from runbooks.engine import LOOKBACK_SECONDS
+from runbooks.store import MOST_REPORTS
+
+__all__ = ["TriageSettings"]
+
+
+class TriageSettings(BaseSettings):
+    """What can be set; every field is `INFERDECK_TRIAGE_<FIELD>` unless it says otherwise.
+
+    Attributes:
+        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`).
+        state_dir: Reports and waiting incidents lie below it (`INFERDECK_STATE_DIR`).
+        prometheus_url: Prometheus (`INFERDECK_PROMETHEUS_URL`); empty for none.
+        host: Address to listen on.
+        port: Port to listen on; 0 takes a free one.
+        token: Bearer token that senders and readers must show; needed when *host* is not a loopback address.
+        most_reports: Reports that are kept.
+        most_waiting: Incidents that may wait; more are refused, so that the sender tries again.
+        lookback_seconds: How far back a triage looks.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="INFERDECK_TRIAGE_", extra="ignore", populate_by_name=True)
+
+    ring_dir: Path = Field(
+        default_factory=lambda: default_ring_dir("sentiment"),
+        validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"),
+    )
+    state_dir: Path = Field(
+        default=Path(".inferdeck"), validation_alias=AliasChoices("INFERDECK_STATE_DIR", "state_dir")
+    )
+    prometheus_url: str = Field(
+        default="http://127.0.0.1:19090",
+        validation_alias=AliasChoices("INFERDECK_PROMETHEUS_URL", "prometheus_url"),
+    )
+    host: str = "127.0.0.1"
+    port: int = Field(default=9465, ge=0, le=65535)
+    token: SecretStr | None = None
+    most_reports: int = Field(default=MOST_REPORTS, ge=1, le=10_000)
+    most_waiting: int = Field(default=100, ge=1, le=10_000)
+    lookback_seconds: float = Field(default=LOOKBACK_SECONDS, ge=60, le=86_400)
+
+    @field_validator("prometheus_url")
+    @classmethod
+    def _http_address(cls, value: str) -> str:
+        """Refuse what is no HTTP address."""
+        if value and not value.startswith(("http://", "https://")):
+            raise ValueError("must start with http:// or https://, such as http://127.0.0.1:19090")
+        return value
+
+    @model_validator(mode="after")
+    def _guarded(self) -> TriageSettings:
+        """Refuse to take orders from a network without a token."""
+        if not self.loopback and not (self.token and self.token.get_secret_value()):
+            raise ValueError(
+                f"host {self.host} is reachable from outside: set INFERDECK_TRIAGE_TOKEN, or bind 127.0.0.1"
+            )
+        return self
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach the port."""
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"

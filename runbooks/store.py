@@ -1,0 +1,115 @@
+"""Reports on disk: one JSON file each, private, replaced as a whole, bounded in number, without personal data."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from runbooks.redaction import redact
+
+__all__ = ["MOST_REPORTS", "ReportStore", "StoreError", "write_private"]
+
+# A report is about 20 kB: 200 of them are 4 MB, some weeks of incidents.
+MOST_REPORTS: Final = 200
+_ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
+
+
+class StoreError(OSError):
+    """Reports cannot be kept; the text names the folder and the mend."""
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file (0600) so that readers see the old or the new content, never half of it.
+
+    Args:
+        path: Where; its folder exists.
+        content: All of it.
+
+    Raises:
+        OSError: If it cannot be written; nothing is left behind then.
+    """
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            # An incident that was accepted must be there after a power cut.
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+class ReportStore:
+    """The folder of reports.
+
+    Args:
+        folder: Where they are kept; made (0700) when absent.
+        most: How many are kept; the oldest go first.
+    """
+
+    def __init__(self, folder: Path, most: int = MOST_REPORTS) -> None:
+        self.folder = folder
+        self._most = most
+
+    def save(self, result: Mapping[str, Any], moment: datetime | None = None) -> dict[str, Any]:
+        """Keep a result and return it with its `report` path filled in.
+
+        Args:
+            result: What triage returned; session ids and texts that look like secrets are taken out.
+            moment: When; now when absent.
+
+        Raises:
+            StoreError: If the folder or the file cannot be written.
+        """
+        name = f"{(moment or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(4)}"
+        path = self.folder / f"{name}.json"
+        kept = redact(dict(result)) | {"id": name, "report": str(path)}
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_private(path, json.dumps(kept, indent=1, ensure_ascii=False, default=str).encode())
+        except OSError as error:
+            raise StoreError(f"report not kept in {self.folder}: {error.strerror}; set INFERDECK_STATE_DIR") from error
+        self._prune()
+        return dict(result) | {"id": name, "report": str(path)}
+
+    def ids(self) -> list[str]:
+        """Return the ids of all reports, newest first."""
+        if not self.folder.is_dir():
+            return []
+        return sorted((path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem)), reverse=True)
+
+    def load(self, report_id: str) -> dict[str, Any] | None:
+        """Return a report, or None when there is none of that id (or it is damaged)."""
+        if not _ID.fullmatch(report_id):
+            return None
+        try:
+            report = json.loads((self.folder / f"{report_id}.json").read_bytes())
+        except (OSError, ValueError):
+            return None
+        return report if isinstance(report, dict) else None
+
+    def overview(self, count: int = 50) -> list[dict[str, Any]]:
+        """Return the newest reports in short: id, alert, verdict, when."""
+        found = []
+        for report_id in self.ids()[:count]:
+            report = self.load(report_id)
+            if report is not None:
+                keys = ("id", "alert", "abstained", "verdict", "window", "started", "trigger")
+                found.append({key: report.get(key) for key in keys})
+        return found
+
+    def _prune(self) -> None:
+        for report_id in self.ids()[self._most :]:
+            with contextlib.suppress(OSError):
+                (self.folder / f"{report_id}.json").unlink()

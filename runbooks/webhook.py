@@ -1,0 +1,154 @@
+"""The pages of the triage service: notifications in, reports out, and figures about itself."""
+
+from __future__ import annotations
+
+import hmac
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from runbooks.inbox import InboxFullError
+from runbooks.payloads import MOST_BYTES, PayloadError, read_payload
+from runbooks.watch import TriageWatch
+
+__all__ = ["NotificationCounter", "make_app"]
+
+_RESULTS: Final = ("accepted", "known", "refused", "unauthorized", "full")
+
+
+class NotificationCounter(Collector):
+    """Figures of the service about itself.
+
+    Args:
+        watch: The thread that works.
+    """
+
+    def __init__(self, watch: TriageWatch) -> None:
+        self.watch = watch
+        self.notifications: Counter[str] = Counter(dict.fromkeys(_RESULTS, 0))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families."""
+        taken = CounterMetricFamily(
+            "telemetry_triage_notifications", "Notifications by what became of them.", labels=["result"]
+        )
+        for result, count in sorted(self.notifications.items()):
+            taken.add_metric([result], count)
+        yield taken
+        runs = CounterMetricFamily("telemetry_triage_runs", "Triages by how they ended.", labels=["result"])
+        for result, count in sorted(self.watch.runs.items()):
+            runs.add_metric([result], count)
+        yield runs
+        inbox = self.watch.inbox
+        yield GaugeMetricFamily("telemetry_triage_waiting_incidents", "Incidents that wait.", value=len(inbox))
+        yield GaugeMetricFamily(
+            "telemetry_triage_last_seconds", "Duration of the last triage.", self.watch.last_seconds
+        )
+        yield CounterMetricFamily(
+            "telemetry_triage_write_errors", "Incidents that could not be written to disk.", value=inbox.write_errors
+        )
+
+
+def make_app(watch: TriageWatch, token: str | None = None) -> Starlette:
+    """Return the service's ASGI app.
+
+    Args:
+        watch: The thread that works; it is started by the caller.
+        token: Bearer token that senders and readers must show; None asks for none.
+    """
+    pages = _Pages(watch, token)
+    return Starlette(
+        routes=[
+            Route("/webhook", pages.webhook, methods=["POST"]),
+            Route("/reports", pages.reports),
+            Route("/reports/{report_id}", pages.report),
+            Route("/healthz", pages.healthz),
+            Route("/metrics", pages.metrics),
+        ]
+    )
+
+
+class _Pages:
+    """The endpoints, over one watch."""
+
+    def __init__(self, watch: TriageWatch, token: str | None) -> None:
+        self._watch, self._token = watch, token
+        self._counter = NotificationCounter(watch)
+        self._registry = CollectorRegistry()
+        self._registry.register(self._counter)
+
+    async def webhook(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
+        try:
+            notification = read_payload(await _body(request))
+            taken = await run_in_threadpool(self._watch.inbox.accept, notification)
+        except _TooLargeError as error:
+            return self._refuse("refused", 413, str(error))
+        except PayloadError as error:
+            return self._refuse("refused", 400, str(error))
+        except InboxFullError as error:
+            return self._refuse("full", 503, f"{error}; send it again later")
+        except ClientDisconnect:
+            return self._refuse("refused", 400, "the sender left before the end of its notification")
+        self._counter.notifications["accepted" if taken else "known"] += 1
+        return JSONResponse({"incidents": [incident.name for incident in taken]}, status_code=202)
+
+    async def reports(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
+        return JSONResponse({"reports": await run_in_threadpool(self._watch.store.overview)})
+
+    async def report(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
+        found = await run_in_threadpool(self._watch.store.load, request.path_params["report_id"])
+        return JSONResponse(found) if found else _no(404, "no such report; GET /reports lists them")
+
+    async def healthz(self, _request: Request) -> Response:
+        working = self._watch.alive
+        body: dict[str, Any] = {"status": "ok" if working else "stopped", "waiting": len(self._watch.inbox)}
+        return JSONResponse(body, status_code=200 if working else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        return Response(encode(self._registry), headers={"content-type": content_type})
+
+    def _allowed(self, request: Request) -> bool:
+        if self._token is None:
+            return True
+        shown = request.headers.get("authorization", "")
+        # Compared in constant time, as bytes: a header may hold any Latin-1 letter.
+        return hmac.compare_digest(shown.encode("latin-1", "replace"), f"Bearer {self._token}".encode())
+
+    def _refuse(self, result: str, status: int, why: str) -> Response:
+        self._counter.notifications[result] += 1
+        return _no(status, why)
+
+
+class _TooLargeError(Exception):
+    """A body over the limit."""
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body, read no further than its limit."""
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise _TooLargeError(f"payload over {MOST_BYTES} bytes; set max_alerts at the sender")
+    return bytes(body)
+
+
+def _no(status: int, why: str) -> Response:
+    return JSONResponse({"error": why}, status_code=status)

@@ -146,7 +146,7 @@ def _alone(out: Path, progress: Progress) -> Iterator[Path]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise TrainingError(
-            f"{error.filename or target}: {reason}; make it writable or choose another folder"
+            f"{error.filename or target}: {reason}; mend that or choose another folder"
         ) from error
 
 

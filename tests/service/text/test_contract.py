@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.text.clean import clean
 from service.text.contract import (
     ALLOWED_PATTERN,
     MAX_CHARACTERS,
@@ -96,6 +97,12 @@ def test_a_text_made_to_fit_fits_and_stays(text: str) -> None:
 
     assert made == "" or fits_contract(made)
     assert made == to_contract(made)
+
+
+@given(st.from_regex(ALLOWED_PATTERN, fullmatch=True))
+def test_serving_reads_a_text_as_training_did(text: str) -> None:
+    """For whatever the contract lets through, the cleaning that serves gives what training was shown."""
+    assert to_contract(text, None) == clean(text)
 
 
 @given(st.text(st.sampled_from("好a ，'😀"), min_size=1000, max_size=1100))

@@ -145,9 +145,7 @@ def _alone(out: Path, progress: Progress) -> Iterator[Path]:
         raise TrainingError(str(error)) from error
     except OSError as error:
         reason = error.strerror or str(error)
-        raise TrainingError(
-            f"{error.filename or target}: {reason}; mend that or choose another folder"
-        ) from error
+        raise TrainingError(f"{error.filename or target}: {reason}; mend that or choose another folder") from error
 
 
 def _train(

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from probes.intake import Intake
+from probes.plan import WIRE_INDEX
 from probes.record import CURRENT, Record
 from probes.recorder import Recorder
 from probes.schema import NEVER
@@ -27,7 +28,13 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-LAST_MESSAGES = frozenset({"http.response.pathsend"})
+RECEIVE_START: Final = WIRE_INDEX["network.receive/start_ns"]
+RECEIVE_DURATION: Final = WIRE_INDEX["network.receive/duration_ns"]
+RECEIVED_BYTES: Final = WIRE_INDEX["network.receive/bytes"]
+SEND_START: Final = WIRE_INDEX["network.send/start_ns"]
+SEND_DURATION: Final = WIRE_INDEX["network.send/duration_ns"]
+SENT_BYTES: Final = WIRE_INDEX["network.send/bytes"]
+LAST_MESSAGES: Final = frozenset({"http.response.pathsend"})
 
 
 class SupportsMiddleware(Protocol):
@@ -40,22 +47,19 @@ class SupportsMiddleware(Protocol):
 class _Exchange:
     """Watches the messages of one request on their way in and out."""
 
-    __slots__ = (
-        "_body_bytes", "_body_complete", "_receive", "_record", "_row", "_send", "_sent_bytes", "complete",
-        "disconnected", "status",
-    )  # fmt: skip
+    # Defaults of the class, not slots: one instance per request is made, and most stay as they are.
+    status = 0
+    complete = False
+    disconnected = False
+    _body_bytes = 0
+    _body_complete = False
+    _sent_bytes = 0
 
     def __init__(self, record: Record, receive: Receive, send: Send) -> None:
-        self._record = record
+        self._started_ns = record.started_ns
         self._row = record.row
         self._receive = receive
         self._send = send
-        self._body_bytes = 0
-        self._body_complete = False
-        self._sent_bytes = 0
-        self.status = 0
-        self.complete = False
-        self.disconnected = False
 
     async def receive(self) -> Message:
         if self._body_complete:
@@ -69,17 +73,16 @@ class _Exchange:
             if message["type"] == "http.request":
                 self._body_bytes += len(message.get("body") or b"")
                 self._body_complete = not message.get("more_body", False)
-                self._row[self._record.writer.plan.wire.received_bytes] = self._body_bytes
+                self._row[RECEIVED_BYTES] = self._body_bytes
         if message["type"] == "http.disconnect" and not self.complete:
             self.disconnected = True
         return message
 
     def _received(self, entered: int) -> None:
-        wire = self._record.writer.plan.wire
         row = self._row
-        if row[wire.receive_start] == NEVER:
-            row[wire.receive_start] = entered - self._record.started_ns
-        row[wire.receive_duration] += perf_counter_ns() - entered
+        if row[RECEIVE_START] == NEVER:
+            row[RECEIVE_START] = entered - self._started_ns
+        row[RECEIVE_DURATION] += perf_counter_ns() - entered
 
     def send(self, message: Message) -> Awaitable[None]:
         kind = message["type"]
@@ -89,8 +92,7 @@ class _Exchange:
                 return self._send_last(message)
         elif kind == "http.response.start":
             self.status = message["status"]
-            wire = self._record.writer.plan.wire
-            self._row[wire.send_start] = perf_counter_ns() - self._record.started_ns
+            self._row[SEND_START] = perf_counter_ns() - self._started_ns
         elif kind in LAST_MESSAGES:
             return self._send_last(message)
         return self._send(message)
@@ -98,10 +100,9 @@ class _Exchange:
     async def _send_last(self, message: Message) -> None:
         await self._send(message)
         self.complete = True
-        wire = self._record.writer.plan.wire
         row = self._row
-        row[wire.send_duration] = perf_counter_ns() - self._record.started_ns - row[wire.send_start]
-        row[wire.sent_bytes] = self._sent_bytes
+        row[SEND_DURATION] = perf_counter_ns() - self._started_ns - row[SEND_START]
+        row[SENT_BYTES] = self._sent_bytes
 
 
 class FlightRecorder:

@@ -32,15 +32,12 @@ M64: Final = 2**64 - 1
 CACHE: Final = 1024
 ROUTE_UNMATCHED: Final = "(unmatched)"
 
+IDS: Final = slice(FIXED_INDEX["trace_hi"], FIXED_INDEX["agent_family"] + 1)
 I_DURATION: Final = FIXED_INDEX["duration_ns"]
 I_STATUS: Final = FIXED_INDEX["http_status"]
 I_OUTCOME: Final = FIXED_INDEX["outcome"]
 I_FLAGS: Final = FIXED_INDEX["flags"]
-I_METHOD: Final = FIXED_INDEX["method"]
 I_ROUTE: Final = FIXED_INDEX["route"]
-I_RELEASE: Final = FIXED_INDEX["client_release"]
-I_DEVICE: Final = FIXED_INDEX["device_type"]
-I_AGENT: Final = FIXED_INDEX["agent_family"]
 I_ERROR: Final = FIXED_INDEX["error_type"]
 
 
@@ -124,24 +121,20 @@ class Intake:
             if not valid:
                 session = b"%032x" % getrandbits(128)
                 flags |= FLAG_SESSION_GENERATED
+        writer = self.writer
         raw = get(b"user-agent")
         agent = self._agents[raw] if raw else 0
         raw = get(b"x-client-release")
         release = self._releases[raw] if raw else 0
-        device = self._devices.get(get(b"x-device-type", b""), 0)
+        raw = get(b"x-device-type")
+        device = self._devices.get(raw, 0) if raw else 0
         method = self._methods.get(scope["method"], self._method_other)
-        trace_hi, trace_lo, start = trace >> 64, trace & M64, started_ns + self._wall_ns
-        row = self.writer.plan.template.copy()
-        row[1:9] = (trace_hi, trace_lo, span, parent, start, 0, hashed, session)
+        start = started_ns + self._wall_ns
+        ids = (trace >> 64, trace & M64, span, parent, start, hashed, session, method, release, device, agent)
+        row = writer.plan.template.copy()
+        row[IDS] = ids
         row[I_FLAGS] = flags
-        row[I_METHOD] = method
-        row[I_RELEASE] = release
-        row[I_DEVICE] = device
-        row[I_AGENT] = agent
-        slot = self.writer.begin(
-            method, trace_hi, trace_lo, span, parent, start, hashed, session, release, device, agent
-        )
-        return Record(self.writer, row, started_ns, slot)
+        return Record(writer, row, started_ns, writer.begin(ids))
 
     def finish(self, record: Record, scope: MutableMapping[str, Any], status: int, disconnected: bool) -> None:
         """Commit the row of a request that has ended.

@@ -61,9 +61,9 @@ STATUS: Final = struct.Struct("<QII")  # sequence, JSON length, CRC of the JSON
 ENTRY: Final = struct.Struct("<II")  # JSON length (written last), CRC of the JSON
 COMMIT: Final = struct.Struct("<Q")  # sequence number + 1; 0 = never written
 FRAME: Final = struct.Struct("<QIHH")  # commit word, CRC of the body, revision, body length
-# state, stage, reserved, method, ticket, trace high, trace low, span, parent span, start, session hash, session,
-# client release, device type, agent family (string ids)
-OPEN_SLOT: Final = struct.Struct("<BBHIQQQQQQQ32sIII")
+# state, stage, reserved, ticket, trace high, trace low, span, parent span, start, session hash, session; string ids of
+# method, client release, device type and agent family
+OPEN_SLOT: Final = struct.Struct("<BB6xQQQQQQQ32sIIII")
 
 
 class RingError(Exception):

@@ -16,7 +16,7 @@ from probes.layout import MAX_REVISIONS, MAX_STAGES
 from probes.schema import FIXED_COLUMNS, OUTCOMES, Column, Revision, compile_revision, kind_of
 from probes.strings import Field, StringTable
 
-__all__ = ["FIXED_INDEX", "Plan", "StageSlot", "StageSpec", "check_name", "define_stage"]
+__all__ = ["FIXED_INDEX", "WIRE_INDEX", "WIRE_STAGES", "Plan", "StageSlot", "StageSpec", "check_name", "define_stage"]
 
 FIXED_INDEX: Final = {column.name: index for index, column in enumerate(FIXED_COLUMNS)}
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
@@ -45,33 +45,27 @@ class StageSpec:
 
 @dataclass(slots=True)
 class StageSlot:
-    """Where one stage writes: indexes into a row's list of values."""
+    """Where one stage writes: indexes into a row's list of values, and what converts an attribute's value."""
 
     name: str
     number: int
     start: int
     duration: int
     cpu: int | None
-    numbers: dict[str, int] = field(default_factory=dict)
-    converted: dict[str, tuple[int, Callable[[Any], Any]]] = field(default_factory=dict)
+    places: dict[str, tuple[int, Callable[[Any], Any] | None]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class WireIndex:
-    """Where the middleware writes: indexes into a row's list of values."""
-
-    receive_start: int
-    receive_duration: int
-    received_bytes: int
-    send_start: int
-    send_duration: int
-    sent_bytes: int
-
-
+# What the middleware measures for every app. These stages come first in every file, so their places are constants.
 WIRE_STAGES: Final = (
     StageSpec("network.receive", attributes={"bytes": "int"}),
     StageSpec("network.send", attributes={"bytes": "int"}),
 )
+
+WIRE_INDEX: Final = {
+    f"{spec.name}/{column}": len(FIXED_COLUMNS) + 3 * order + place
+    for order, spec in enumerate(WIRE_STAGES)
+    for place, column in enumerate(("start_ns", "duration_ns", "bytes"))
+}
 
 # Declarations are facts about the program's code, like its functions: they belong to the process, not to one recorder.
 _declared: dict[str, StageSpec] = {}
@@ -159,17 +153,13 @@ class Plan:
         self.stages: dict[str, StageSlot] = {}
         self.request = StageSlot("request", 0, 0, 0, None)
         for name in REQUEST_NUMBERS:
-            self.request.numbers[name] = FIXED_INDEX[name]
+            self.request.places[name] = (FIXED_INDEX[name], None)
         for name in REQUEST_TEXTS:
-            self.request.converted[name] = (FIXED_INDEX[name], Field(strings).__getitem__)
-        self.request.converted["outcome"] = (FIXED_INDEX["outcome"], _as_outcome)
+            self.request.places[name] = (FIXED_INDEX[name], Field(strings).__getitem__)
+        self.request.places["outcome"] = (FIXED_INDEX["outcome"], _as_outcome)
         if not self._append(list(FIXED_COLUMNS), []):
             raise ValueError(f"the fixed columns do not fit a row of {capacity_bytes} bytes")
         self._declare_all(WIRE_STAGES)
-        receive, send = self.stages["network.receive"], self.stages["network.send"]
-        self.wire = WireIndex(
-            receive.start, receive.duration, receive.numbers["bytes"], send.start, send.duration, send.numbers["bytes"]
-        )
         self._declare_all([*_declared.values(), *stages])
 
     def text_field(self, name: str) -> Field:
@@ -178,7 +168,7 @@ class Plan:
         Args:
             name: Name of a fixed column of kind str.
         """
-        known = self.request.converted.get(name)
+        known = self.request.places.get(name)
         texts = getattr(known[1], "__self__", None) if known else None
         return texts if isinstance(texts, Field) else Field(self._strings)
 
@@ -228,7 +218,7 @@ class Plan:
             self._count("attribute_refused")
             return False
         with self._lock:
-            if name in slot.numbers or name in slot.converted:
+            if name in slot.places:
                 return True
             base = len(self.template)
             if not NAME.fullmatch(name) or not self._append([Column(key, kind)], []):
@@ -274,12 +264,12 @@ class Plan:
         return True
 
     def _place(self, slot: StageSlot, name: str, kind: str, index: int) -> None:
+        convert: Callable[[Any], Any] | None = None
         if kind == "str":
-            slot.converted[name] = (index, Field(self._strings).__getitem__)
+            convert = Field(self._strings).__getitem__
         elif kind == "bool":
-            slot.converted[name] = (index, _as_bool)
-        else:
-            slot.numbers[name] = index
+            convert = _as_bool
+        slot.places[name] = (index, convert)
 
     def _append(self, columns: list[Column], stages: list[list[Any]]) -> bool:
         names = [column.name for column in columns]

@@ -52,11 +52,11 @@ META: Final[dict[str, type[Any]]] = {
 OPEN_DTYPE: Final = np.dtype(
     {
         "names": [
-            "state", "stage", "method", "seq", "trace_hi", "trace_lo", "span_id", "parent_span_id", "start_unix_ns",
-            "session_hash", "session", "client_release", "device_type", "agent_family",
+            "state", "stage", "seq", "trace_hi", "trace_lo", "span_id", "parent_span_id", "start_unix_ns",
+            "session_hash", "session", "method", "client_release", "device_type", "agent_family",
         ],
-        "formats": ["u1", "u1", "<u4", *["<u8"] * 7, "S32", "<u4", "<u4", "<u4"],
-        "offsets": [0, 1, 4, 8, 16, 24, 32, 40, 48, 56, 64, 96, 100, 104],
+        "formats": ["u1", "u1", *["<u8"] * 7, "S32", "<u4", "<u4", "<u4", "<u4"],
+        "offsets": [0, 1, 8, 16, 24, 32, 40, 48, 56, 64, 96, 100, 104, 108],
         "itemsize": OPEN_SLOT_BYTES,
     }
 )  # fmt: skip
@@ -265,8 +265,8 @@ class RingFile:
         """Return the requests in flight, in order of start; after the owner's death, those that never ended.
 
         Each has seq (a ticket, in order of start), trace_hi, trace_lo, span_id, parent_span_id, start_unix_ns,
-        session_hash, session, stage (number into ``header.stage_names`` of the last stage entered), and the string ids method,
-        client_release, device_type, agent_family.
+        session_hash, session, stage (number into ``header.stage_names`` of the last stage entered), and the string ids
+        method, client_release, device_type, agent_family.
         """
         size = self.layout.open_slots * OPEN_SLOT_BYTES
         first, second = (np.frombuffer(self._bytes(self.layout.open, size), OPEN_DTYPE) for _ in range(2))

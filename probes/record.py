@@ -129,31 +129,28 @@ class Record:
             attributes: Names and values; None leaves a column as it is.
         """
         row = self.row
-        numbers = slot.numbers
-        for name, value in attributes.items():
-            index = numbers.get(name)
-            try:
-                if index is not None and value is not None:
-                    row[index] = value
-                elif value is not None:
-                    self._write_converted(slot, name, value)
-            except IndexError:
-                self.writer.plan.grow(row)
-                row[numbers[name]] = value
-
-    def _write_converted(self, slot: StageSlot, name: str, value: object) -> None:
-        known = slot.converted.get(name)
-        if known is None:
-            if self.writer.plan.attribute(slot, name, value):
-                self.write(slot, {name: value})
-            return
-        index, convert = known
-        if index >= len(self.row):
-            self.writer.plan.grow(self.row)
+        places = slot.places
         try:
-            self.row[index] = convert(value)
-        except Exception:  # noqa: BLE001  a value of any class may fail in any way when it is converted
-            self.writer.count("attribute_value")
+            for name, value in attributes.items():
+                if value is not None:
+                    index, convert = places[name]
+                    row[index] = value if convert is None else convert(value)
+        except Exception:  # noqa: BLE001  a new attribute, a row older than its column, or a value that cannot be converted
+            self._write_carefully(slot, attributes)
+
+    def _write_carefully(self, slot: StageSlot, attributes: Mapping[str, Any]) -> None:
+        """Write one by one what could not be written together; what cannot be written at all is counted."""
+        plan = self.writer.plan
+        for name, value in attributes.items():
+            if value is None or (name not in slot.places and not plan.attribute(slot, name, value)):
+                continue
+            index, convert = slot.places[name]
+            if index >= len(self.row):
+                plan.grow(self.row)
+            try:
+                self.row[index] = value if convert is None else convert(value)
+            except Exception:  # noqa: BLE001  a value of any class may fail in any way when it is converted
+                self.writer.count("attribute_value")
 
 
 class Stage:

@@ -27,6 +27,8 @@ __all__ = ["OwnedRing", "open_anonymous", "open_ring"]
 
 # Nobody can read an anonymous ring: it only keeps the writing path alive, so it is small.
 ANONYMOUS_ROWS: Final = 64
+# Populated at once: otherwise every fourth request of the first lap would take a page fault.
+SHARED: Final = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
 
 Count = Callable[[str], None]
 
@@ -123,7 +125,7 @@ def open_ring(directory: Path, service: str, identity: Identity, settings: Recor
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             _allocate(fd, layout.total)
             os.pwrite(fd, encode_header(meta, layout), 0)
-            writer = RingWriter(mmap.mmap(fd, layout.total), layout, count)
+            writer = RingWriter(mmap.mmap(fd, layout.total, flags=SHARED), layout, count)
             half_made.rename(path)
         return OwnedRing(writer, key, path, fd)
     except (OSError, ValueError) as error:

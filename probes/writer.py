@@ -39,6 +39,8 @@ __all__ = ["RingWriter", "coerce"]
 SESSION_HASH = FIXED_INDEX["session_hash"]
 BODY_FRAME = struct.Struct("<IHH")  # the frame without its commit word
 FRAME_BYTES = 16
+PACK_OPEN = OPEN_SLOT.pack
+OPEN_BYTES = OPEN_SLOT.size
 
 
 def coerce(value: object, kind: str) -> tuple[Any, bool]:
@@ -101,12 +103,11 @@ class RingWriter:
         """The next sequence number, which is also how many rows were written."""
         return self._next
 
-    def begin(self, *values: Any) -> int:
+    def begin(self, ids: tuple[Any, ...]) -> int:
         """Take an open slot for a request that starts.
 
         Args:
-            *values: method, then after the ticket: trace high, trace low, span, parent span, start (ns since 1970),
-                session hash, session (32 bytes), client release, device type, agent family; numbers and string ids.
+            ids: What is known by then: the values of the columns from trace_hi to agent_family.
 
         Returns:
             The slot's place in the file; the scratch slot, which no reader looks at, when all are taken.
@@ -117,7 +118,7 @@ class RingWriter:
             self.open_overflow += 1
             at = self.scratch
         self._ticket = ticket = self._ticket + 1
-        self.buffer[at : at + OPEN_SLOT.size] = OPEN_SLOT.pack(OPEN_STATE_FREE, 0, 0, values[0], ticket, *values[1:])
+        self.buffer[at : at + OPEN_BYTES] = PACK_OPEN(OPEN_STATE_FREE, 0, ticket, *ids)
         self.buffer[at] = OPEN_STATE_BUSY  # last: a slot that a kill left half-written is a free one
         return at
 

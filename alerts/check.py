@@ -13,6 +13,7 @@ from alerts.names_check import unknown_names
 from alerts.promtool import ToolMissingError, ToolResult, run_tool
 from alerts.readme import related_files
 from alerts.write import ROOT, differences, untracked
+from alerts.yaml_text import YamlError, parse
 from exporters.names import METRICS, OBJECTIVES_SECONDS, Metric
 
 __all__ = ["Finding", "check"]
@@ -51,6 +52,7 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
         *_names(alerts, metrics),
         *_objectives(alerts, metrics),
         *_related(alerts, root),
+        *_pages(alerts, root),
         *_generated(root),
         *_tools(root, run),
     ]
@@ -98,6 +100,37 @@ def _related(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
             yield Finding(name, state, f"missing: {', '.join(missing)}", mend)
         else:
             yield Finding(name, "ok", "all are there")
+
+
+def _pages(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
+    name = "alerts: runbooks speak about the same alert"
+    wrong = []
+    for alert in alerts:
+        path = root / related_files(alert)["runbook"]
+        if not path.is_file():
+            continue
+        # A symptom's layer is open here; its page may guess one.
+        keys = ("alert", "slug", "kind", "severity") + (() if alert.kind == "symptom" else ("layer",))
+        head = _front_matter(path)
+        wrong += [
+            f"{alert.slug}: {key} is {getattr(alert, key)!r} here and {head.get(key)!r} in {path.relative_to(root)}"
+            for key in keys
+            if getattr(alert, key) != head.get(key)
+        ]
+    if not wrong:
+        yield Finding(name, "ok", "front matter and catalogue agree")
+    for what in wrong:
+        yield Finding(name, "fail", what, "mend the one that is wrong")
+
+
+def _front_matter(path: Path) -> Mapping[str, object]:
+    parts = path.read_text(encoding="utf-8").split("---\n")
+    try:
+        head, _ = parse(parts[1] if len(parts) > 2 and not parts[0] else "")
+    except YamlError:
+        # Whoever judges the pages says what is wrong with it; here its keys are simply not known.
+        return {}
+    return head if isinstance(head, dict) else {}
 
 
 def _generated(root: Path) -> Iterator[Finding]:

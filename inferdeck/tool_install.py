@@ -20,6 +20,14 @@ __all__ = ["ToolInstallError", "ensure_tools", "main"]
 
 _PACKAGES = {"prometheus": ("prometheus", "promtool"), "prometheus-alertmanager": ("prometheus-alertmanager", "amtool")}
 _APT_TIMEOUT_SECONDS = 300.0
+_ASSETS = "usr/share/prometheus/alertmanager"
+_DESCRIPTOR = "/proc/self/fd/9"
+_WRAPPER = """#!/bin/sh
+# Written by inferdeck/tool_install.py, which tells why.
+package="$(dirname "$(readlink -f "$0")")/../{package}"
+exec 9< "$package/{assets}"
+exec "$package/usr/bin/{binary}" "$@"
+"""
 _BY_HAND = (
     "install Prometheus >= 2.42 and Alertmanager >= 0.25 (binaries {missing}) on PATH, or put them into {bin} "
     "(https://prometheus.io/download)"
@@ -81,9 +89,38 @@ def _fetch(package: str, binaries: Sequence[str], target: Path, environ: Mapping
         (folder / "tree").rename(final)
     (target / "bin").mkdir(exist_ok=True)
     for binary in binaries:
-        link = target / "bin" / binary
-        link.unlink(missing_ok=True)
-        link.symlink_to(Path("..") / package / "usr" / "bin" / binary)
+        entry = target / "bin" / binary
+        entry.unlink(missing_ok=True)
+        if _untie(final, binary):
+            entry.write_text(_WRAPPER.format(package=package, assets=_ASSETS, binary=binary), encoding="utf-8")
+            entry.chmod(0o755)
+        else:
+            entry.symlink_to(Path("..") / package / "usr" / "bin" / binary)
+
+
+def _untie(tree: Path, binary: str) -> bool:
+    """Let a program that reads its files from Debian's fixed folder read them from where they were unpacked.
+
+    Debian's Alertmanager does not start without /usr/share/prometheus/alertmanager/default.tmpl, and has no option for
+    another place. That folder's name in the unpacked copy is overwritten by one of the same length that leads to an
+    open file descriptor, which the wrapper points at the unpacked folder: nothing is written outside the tools folder,
+    and neither root nor a namespace is needed.
+
+    Args:
+        tree: The unpacked package.
+        binary: The program's name.
+
+    Returns:
+        Whether the program was tied to the folder, and must now be started by the wrapper.
+    """
+    path = tree / "usr" / "bin" / binary
+    content, tied = path.read_bytes(), f"/{_ASSETS}".encode()
+    if tied not in content or not (tree / _ASSETS).is_dir():
+        return False
+    # "/." again and again changes nothing about where a path leads.
+    free = (_DESCRIPTOR + "/." * len(tied))[: len(tied)].rstrip(".").ljust(len(tied), "/").encode()
+    path.write_bytes(content.replace(tied, free))
+    return True
 
 
 def _download(package: str, folder: Path, target: Path, environ: Mapping[str, str]) -> None:

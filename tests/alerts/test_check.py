@@ -30,7 +30,10 @@ def complete(checkout: Path) -> Path:
     for alert in load_catalogue():
         for path in related_files(alert).values():
             (checkout / path).parent.mkdir(parents=True, exist_ok=True)
-            (checkout / path).write_text("a page\n")
+            (checkout / path).write_text(
+                f"---\nalert: {alert.alert}\nslug: {alert.slug}\nkind: {alert.kind}\n"
+                f"layer: {alert.layer}\nseverity: {alert.severity}\n---\nA page.\n"
+            )
     write(checkout)
     return checkout
 
@@ -57,7 +60,7 @@ def replace(root: Path, name: str, old: str, new: str) -> None:
 def test_a_complete_checkout_is_well(complete: Path) -> None:
     """With everything in its place every check is ok."""
     assert {"ok"} == set(states(complete).values())
-    assert 9 == len(states(complete))
+    assert 10 == len(states(complete))
 
 
 def test_a_typo_in_the_catalogue_is_told_with_its_line(complete: Path) -> None:
@@ -78,6 +81,28 @@ def test_a_slug_without_a_runbook_fails(complete: Path) -> None:
     assert [("alerts: runbook of each", "fail", "missing: service_down: runbooks/ServiceDown.md")] == [
         (finding.name, finding.state, finding.detail) for finding in failing(complete)
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("severity: page", "severity: ticket", "severity is 'page' here and 'ticket' in runbooks/ServiceDown.md"),
+        ("layer: runtime", "layer: gpu", "layer is 'runtime' here and 'gpu' in runbooks/ServiceDown.md"),
+        ("slug: service_down", "slug: [", "slug is 'service_down' here and None in runbooks/ServiceDown.md"),
+    ],
+)
+def test_a_runbook_about_something_else_fails(complete: Path, old: str, new: str, said: str) -> None:
+    """What a page's head says about its alert is what the catalogue says."""
+    replace(complete, "runbooks/ServiceDown.md", old, new)
+
+    assert any(said in finding.detail for finding in failing(complete))
+
+
+def test_a_symptoms_page_may_guess_a_layer(complete: Path) -> None:
+    """The catalogue leaves a symptom's layer open, so its page cannot contradict it."""
+    replace(complete, "runbooks/LatencyObjectiveMissed.md", "layer: unknown", "layer: runtime")
+
+    assert [] == failing(complete)
 
 
 def test_a_failure_without_its_program_is_a_warning(complete: Path) -> None:

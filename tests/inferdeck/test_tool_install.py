@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,29 @@ def test_missing_package_lists_are_renewed_in_a_folder_of_their_own(machine: Mac
         machine.calls()[2].endswith("download prometheus"),
     ]
     assert {"bin", "prometheus", "prometheus-alertmanager"} == {path.name for path in machine.target.iterdir()}
+
+
+def test_a_program_tied_to_debians_folder_reads_the_unpacked_one(machine: Machine, tmp_path: Path) -> None:
+    """Debian's Alertmanager reads its templates from a fixed folder; the unpacked one finds them beside itself."""
+    machine.debian()
+    folder = "$3/usr/share/prometheus/alertmanager"
+    body = "cat /usr/share/prometheus/alertmanager/default.tmpl; echo $1"
+    program(
+        machine.bin / "dpkg-deb",
+        f"mkdir -p {folder} $3/usr/bin; echo a template > {folder}/default.tmpl\n"
+        + "".join(
+            f"printf '#!/bin/sh\\n{body}\\n' > $3/usr/bin/{name}; chmod 700 $3/usr/bin/{name}\n"
+            for name in ("prometheus", "promtool", "prometheus-alertmanager", "amtool")
+        ),
+    )
+
+    found = ensure_tools(machine.target, machine.environ)
+
+    # Started through a link, and from another folder, as a stack may do it.
+    link = tmp_path / "link"
+    link.symlink_to(found["prometheus-alertmanager"])
+    said = subprocess.run([str(link), "two words"], cwd="/", capture_output=True, text=True, check=True).stdout
+    assert "a template\ntwo words\n" == said
 
 
 def test_a_machine_that_is_no_debian_is_told_what_to_install(machine: Machine) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inferdeck.bench.proofs import Proof
 from inferdeck.bench.rig import Measured
-from inferdeck.bench.variants import BARE, VARIANTS
+from inferdeck.bench.variants import BARE, REQUESTS_SAMPLE, VARIANTS
 from inferdeck.bench.windows import Pair, Summary, Window, pair_up, ratio, summarise
 
 __all__ = ["PEER_RATIO_MAX", "Run", "exit_code", "shape"]
@@ -107,7 +107,11 @@ def _evidence(run: Run, name: str) -> dict[str, Any]:
         }
     if variant.span_share is not None:
         roots = sum(m.evidence.roots for m in found)
-        result["spans_received_share"] = _round(ratio(roots, answered), 4)
+        # requests in flight at a window's end are served and have spans: counted by whoever counts at the server
+        handled = sum(
+            m.evidence.rows_read if variant.ours else m.evidence.samples.get(REQUESTS_SAMPLE[0], 0.0) for m in found
+        )
+        result["spans_received_share"] = _round(ratio(roots, handled), 4)
         result["spans_per_trace"] = _round(ratio(sum(m.evidence.spans for m in found), roots), 2)
     return result
 

@@ -22,9 +22,9 @@ def draw_overhead(result: dict[str, Any], console: Console) -> None:
     from rich import box
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("variant", no_wrap=True)
-    for title in ("added us", "quartiles", "rps/bare", "exporter us", "traces", "windows"):
+    for title in ("added us", "quartiles", "rps ratio", "exporter", "traces", "windows"):
         table.add_column(title, justify="right", no_wrap=True)
     for name, figures in result["variants"].items():
         low, high = figures["added_us_quartiles"]
@@ -33,7 +33,7 @@ def draw_overhead(result: dict[str, Any], console: Console) -> None:
         table.add_row(
             VARIANTS[name].title,
             f"{figures['added_us']:.1f}",
-            f"{low:.1f} .. {high:.1f}",
+            f"{low:.0f} .. {high:.0f}",
             f"{figures['rps_ratio']:.2f}",
             f"{figures['exporter_us']:.1f}" if "exporter_us" in figures else "",
             "" if share is None else f"{share:.1%}",
@@ -50,7 +50,7 @@ def lines_below(result: dict[str, Any]) -> list[str]:
     lines = [
         f"bare: {bare['cpu_us']:.1f} us CPU per request, {bare['rps']:.0f} requests/s;",
         f"medians of {result['rounds']} rounds, each window against the bare windows before and after it.",
-        "added us: CPU of the server per request; exporter us: CPU of our exporter's process, beside it;",
+        "added us: CPU of the server per request; exporter: CPU us of our exporter's process, beside it;",
         "traces: share of requests whose spans reached the sink; windows: kept/measured.",
     ]
     if result["aa_us"] is not None:

@@ -54,7 +54,7 @@ _ALL: Final = (
     ),
     Variant(
         "strongest",
-        "strongest: OTel slim, 1% sampled",
+        "strongest: OTel, 1% sampled",
         span_share=0.01,
         spans_per_trace=6,
         counter=True,

@@ -103,4 +103,5 @@ def _summary(findings: list[dict[str, Any]], columns: Mapping[str, Objects]) -> 
     best = findings[0]
     shares = f"{best['bad_share_with']:.0%} against {best['bad_share_without']:.0%}"
     of_bad = f"{best['share_of_bad']:.0%} of the bad ones"
-    return f"{best['column']} = {best['value']}: {best['lift']} times as likely to be bad ({shares}); {of_bad}"
+    times = f"{best['lift']:.0f} times" if best["lift"] < 100 else "over 100 times"
+    return f"{best['column']} = {best['value']}: {times} as likely to be bad ({shares}); {of_bad}"

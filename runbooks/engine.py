@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from runbooks.differs import what_differs
 from runbooks.evidence import Evidence, StepResult, Window
 from runbooks.impact import iso, measure_impact, worst_traces
-from runbooks.onset import find_window
+from runbooks.onset import find_window, first_known
 from runbooks.pages import Page, load_pages
 from runbooks.payloads import Notification, parse_payload
 from runbooks.prometheus_source import SourceMissingError
@@ -65,6 +66,7 @@ def triage(
     notification = parse_payload(payload) if isinstance(payload, Mapping) else payload
     since, until, alert = _span(sources, alert=alert, notification=notification, at=at, window=window, now=now)
     evidence, missing = gather(sources, since, until, clock)
+    evidence = evidence.at(replace(evidence.window, known=first_known(evidence)))
     evidence = evidence.at(find_window(evidence))
     failures = [page for page in known.values() if page.kind == "failure"]
     measured = _measure(evidence, {step.run for page in known.values() for step in page.steps})
@@ -161,6 +163,7 @@ def _result(
     others = [one for one in candidates[1:] if one.nameable] if named else []
     page = named.page if named else next((one for one in pages.values() if one.alert == alert), None)
     unusual = [] if named else unusual_signals(evidence)
+    differs = what_differs(evidence)
     return {
         "alert": alert,
         "window": {
@@ -175,10 +178,10 @@ def _result(
             "slug": named.page.slug if named else None,
             "layer": named.page.layer if named else None,
             "confidence": round(named.confidence if named else max((c.confidence for c in candidates), default=0.0), 3),
-            "summary": _summary(window, named, others, unusual, missing),
+            "summary": _summary(window, named, others, differs=differs, unusual=unusual, missing=missing),
         },
         "impact": measure_impact(evidence),
-        "differs": what_differs(evidence),
+        "differs": differs,
         "candidates": [
             {
                 "slug": one.page.slug,
@@ -205,6 +208,8 @@ def _summary(
     window: Window,
     named: Candidate | None,
     others: list[Candidate],
+    *,
+    differs: dict[str, Any],
     unusual: list[dict[str, Any]],
     missing: list[Missing],
 ) -> str:
@@ -216,7 +221,8 @@ def _summary(
         return "Nothing can be told: neither Prometheus nor rows could be read."
     if unusual:
         first = unusual[0]
-        return f"No known cause fits. Most unusual: {first['signal']} (layer {first['layer']})."
+        hit = f" Hit: {differs['summary']}." if differs["findings"] else ""
+        return f"No known cause fits. Most unusual: {first['signal']} (layer {first['layer']}).{hit}"
     return "No known cause fits, and no signal left its usual level."
 
 
@@ -224,10 +230,13 @@ def _evidence(
     candidates: list[Candidate], measured: Mapping[str, StepResult], pages: Mapping[str, Page]
 ) -> list[dict[str, Any]]:
     """Return every judged step once, the best candidate's first; symptom pages' steps follow as facts."""
-    judged = [step for one in candidates for step in one.steps]
     symptoms = [score_page(page, measured) for page in pages.values() if page.kind == "symptom"]
-    judged += [step for one in symptoms for step in one.steps]
-    unique = {(one.step, one.expected): one for one in reversed(judged)}
+    judged: dict[tuple[str, str], StepResult] = {}
+    asked_by: dict[tuple[str, str], list[str]] = {}
+    for one in (*candidates, *symptoms):
+        for step in one.steps:
+            judged.setdefault((step.step, step.expected), step)
+            asked_by.setdefault((step.step, step.expected), []).append(one.page.slug)
     return [
         {
             "step": one.step,
@@ -237,6 +246,7 @@ def _evidence(
             "source": one.source,
             "query": one.query,
             "detail": one.detail,
+            "asked_by": asked_by[key],
         }
-        for one in reversed(unique.values())
+        for key, one in judged.items()
     ]

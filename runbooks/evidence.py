@@ -23,6 +23,7 @@ class Window:
         onset: Start of the incident; None when nothing changed.
         ended: End of the incident; equal to `until` while it goes on.
         signal: What the onset was read from.
+        known: First time of which anything is known; nothing before it counts as healthy.
     """
 
     since: float
@@ -30,6 +31,7 @@ class Window:
     onset: float | None = None
     ended: float | None = None
     signal: str = ""
+    known: float = 0.0
 
     # Without a change the last minute is judged: the shortest window of the shipped rules.
     LAST_SECONDS = 60.0
@@ -45,7 +47,8 @@ class Window:
     @property
     def baseline(self) -> tuple[float, float]:
         """Start and end of the time before the incident."""
-        return self.since, max(self.since, self.incident[0] - self.MARGIN_SECONDS)
+        begin = max(self.since, self.known)
+        return begin, max(begin, self.incident[0] - self.MARGIN_SECONDS)
 
     @property
     def going_on(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from runbooks.evidence import Evidence, Series, Window
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.targets import down_at
 
-__all__ = ["Signal", "find_window", "watched"]
+__all__ = ["Signal", "find_window", "first_known", "watched"]
 
 BIN_SECONDS = 5.0
 # A stretch counts when it outweighs this many bins that lie just at twice the smallest effect.
@@ -32,12 +32,14 @@ class Signal:
         edges: Borders of the bins, unix seconds, shape (n + 1,).
         values: Badness per bin, NaN where nothing is known, shape (n,).
         effect: Smallest change that matters, in the signal's unit.
+        source: prometheus or ring.
     """
 
     name: str
     edges: Floats
     values: Floats
     effect: float
+    source: str = "prometheus"
 
 
 def find_window(evidence: Evidence) -> Window:
@@ -53,9 +55,17 @@ def find_window(evidence: Evidence) -> Window:
         if found and (best is None or found[0] > best[0]):
             best = (*found, signal.name)
     if best is None:
-        return Window(window.since, window.until)
+        return window
     _, onset, ended, name = best
-    return Window(window.since, window.until, _refined(evidence, onset), min(ended, window.until), name)
+    return replace(window, onset=_refined(evidence, onset), ended=min(ended, window.until), signal=name)
+
+
+def first_known(evidence: Evidence) -> float:
+    """Return the first time (unix seconds) of which any source knows something; the window's start when none does."""
+    firsts = [float(one.times[0]) for one in evidence.get(signals.UP) or () if len(one.times)]
+    if evidence.rows is not None:
+        firsts += [ring.started_s for ring in evidence.rows.rings if ring.last_sign_s >= evidence.window.since]
+    return min((max(one, evidence.window.since) for one in firsts), default=evidence.window.since)
 
 
 def watched(evidence: Evidence) -> Iterator[Signal]:
@@ -85,17 +95,17 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
 def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:
     bad = np.isin(rows.outcome, [OUTCOMES.index(name) for name in ("error", "degraded", "disconnected")])
     # Before the onset is known the whole time is the baseline: medians stand a minority of slow requests.
-    slow = evidence.at(Window(evidence.window.since, evidence.window.until)).slow()
+    slow = evidence.at(replace(evidence.window, onset=None, ended=None)).slow()
     ended, _ = np.histogram(rows.end_s, edges)
     for name, mask in (("slow share", slow), ("failed share", bad)):
         count, _ = np.histogram(rows.end_s[mask], edges)
         share = np.full(len(count), np.nan)
         np.divide(count, ended, out=share, where=ended > 0)
-        yield Signal(name, edges, share, 0.03)
+        yield Signal(name, edges, share, 0.03, "ring")
     if rows.rings:
         # A status page comes every second; 2.5 s without one is silence.
         last = max(ring.last_sign_s for ring in rows.rings)
-        yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5)
+        yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5, "ring")
 
 
 def _down(up: tuple[Series, ...], job: str, edges: Floats) -> Floats:
@@ -167,7 +177,7 @@ def _refined(evidence: Evidence, onset: float) -> float:
     rows = evidence.rows
     if rows is None or not len(rows):
         return onset
-    slow = evidence.at(Window(evidence.window.since, evidence.window.until, onset)).slow()
+    slow = evidence.at(replace(evidence.window, onset=onset)).slow()
     bad = slow | np.isin(rows.outcome, [OUTCOMES.index("error"), OUTCOMES.index("degraded")])
     near = rows.start_s[bad & (rows.start_s >= onset - 1.0) & (rows.start_s < onset + BIN_SECONDS)]
     return float(near.min()) if len(near) else onset

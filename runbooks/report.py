@@ -21,7 +21,7 @@ def render(result: Mapping[str, Any]) -> str:
         _verdict(result),
         _impact(result["impact"]),
         _differs(result["differs"]),
-        _evidence(result["evidence"]),
+        _evidence(result),
         _candidates(result["candidates"]),
         _unusual(result["unusual"]),
         _missing(result["missing"]),
@@ -69,15 +69,18 @@ def _impact(impact: Mapping[str, Any]) -> Iterator[str]:
 def _differs(differs: Mapping[str, Any]) -> Iterator[str]:
     yield "What differs about the bad requests"
     yield from _wrapped(differs["summary"])
-    for one in differs["findings"]:
-        yield f"  {one['column']} = {one['value']}: {one['lift']} times as likely"
+    for one in differs["findings"][1:]:
+        yield f"  also {one['column']} = {one['value']}: {min(one['lift'], 100):.0f} times"
     shares = sorted(differs["stage"].items(), key=lambda pair: -pair[1])[:4]
     if shares:
         yield "  their extra time: " + ", ".join(f"{place} {share:.0%}" for place, share in shares)
     yield ""
 
 
-def _evidence(evidence: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _evidence(result: Mapping[str, Any]) -> Iterator[str]:
+    """Show the verdict's own steps; without a verdict all of them, for a person to judge."""
+    slug = result["verdict"]["slug"]
+    evidence = [one for one in result["evidence"] if slug is None or slug in one["asked_by"]]
     seen = [one for one in evidence if one["holds"] is not None]
     if not seen:
         return

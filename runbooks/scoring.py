@@ -16,6 +16,8 @@ LEAST_SCORE: Final = 0.6
 LEAST_CONFIDENCE: Final = 0.5
 # A condition that is plainly not met leaves a fifth: low enough to lose to anything, still shown with its reasons.
 REFUTED_FACTOR: Final = 0.2
+# What cannot be looked at at all stays below a verdict's score.
+UNSEEN_SCORE: Final = 0.5
 # Each condition that nobody could look at takes this from the confidence, not from the score.
 UNSEEN_FACTOR: Final = 0.85
 # The share of confidence that a cause keeps when almost nothing of it could be seen.
@@ -85,7 +87,8 @@ def score_page(page: Page, measured: Mapping[str, StepResult]) -> Candidate:
         score * (BLIND_SHARE + (1 - BLIND_SHARE) * (seen / every if every else 0.0)) * UNSEEN_FACTOR ** len(unseen)
     )
     if len(unseen) == len(groups):
-        confidence = 0.0
+        # What follows from a failure is no sign of it while the failure itself cannot be looked at.
+        score, confidence = min(score, UNSEEN_SCORE), 0.0
     return Candidate(page, score, confidence, _reasons(judged, refuted, unseen), tuple(one for _, one in judged))
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from exporters.names import SPANS
 from runbooks import signals
 from runbooks.evidence import Evidence, Series
+from runbooks.onset import watched
 from runbooks.rows import Floats
 
 __all__ = ["unusual_signals"]
@@ -37,7 +38,7 @@ def unusual_signals(evidence: Evidence) -> list[dict[str, Any]]:
                 found.append(
                     {"signal": _name(query, series), "layer": _layer(query, series), "source": "prometheus"} | measured
                 )
-    found += _from_rows(evidence)
+    found += _from_rows(evidence) + _from_watched(evidence)
     loud = [one for one in found if one["score"] >= LEAST_SCORE]
     return sorted(loud, key=lambda one: -float(one["score"]))[:MOST_SIGNALS]
 
@@ -59,6 +60,28 @@ def _from_rows(evidence: Evidence) -> list[dict[str, Any]]:
                     "source": "ring",
                 }
                 | measured
+            )
+    return found
+
+
+def _from_watched(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return the decisive signals by how many times the smallest change that matters they moved, and silent workers."""
+    since, until = evidence.window.incident
+    found: list[dict[str, Any]] = []
+    for signal in watched(evidence):
+        inside = (signal.edges[:-1] >= since - 5.0) & (signal.edges[:-1] < until) & ~np.isnan(signal.values)
+        before = (signal.edges[1:] <= since) & ~np.isnan(signal.values)
+        if inside.any() and before.any():
+            now, usual = float(signal.values[inside].mean()), float(signal.values[before].mean())
+            layer = "telemetry" if signals.EXPORTER_JOB in signal.name else "runtime"
+            measured = {"before": usual, "now": now, "score": round(LEAST_SCORE * (now - usual) / signal.effect, 1)}
+            found.append({"signal": signal.name, "layer": layer, "source": signal.source} | measured)
+    for ring in evidence.rows.rings if evidence.rows else ():
+        age = until - ring.last_sign_s
+        if 10.0 < age < until - evidence.window.since:
+            text = f"worker {ring.worker} silent while others go on (seconds)"
+            found.append(
+                {"signal": text, "layer": "runtime", "source": "ring", "before": 0.0, "now": age, "score": age}
             )
     return found
 

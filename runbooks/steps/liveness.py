@@ -30,6 +30,9 @@ def silent_workers(evidence: Evidence) -> StepResult:
     if evidence.rows is None or not evidence.rows.rings:
         return StepResult(step, None, "ring", query, "no worker's file known")
     newest = max(evidence.rows.rings, key=lambda ring: ring.last_sign_s)
+    if newest.last_sign_s < evidence.window.since:
+        # A folder that was silent all along may be last week's; it is no sign that something just died.
+        return StepResult(step, None, "ring", query, "no worker gave a sign of life in the time looked at")
     value = max(0.0, evidence.window.incident[1] - newest.last_sign_s)
     owner = "still holds its file" if newest.alive else "has let go of its file"
     return StepResult(step, value, "ring", query, f"last sign of life {value:.0f} s before; the process {owner}")

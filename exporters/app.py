@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import signal
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -51,8 +55,8 @@ def serve(settings: ExporterSettings) -> None:
     Raises:
         CannotStartError: If the port is taken or the state folder cannot be used.
     """
-    listener = _listen(settings.host, settings.port)
-    try:
+    stopping = threading.Event()
+    with _stopped_by_signals(stopping), contextlib.closing(_listen(settings.host, settings.port)) as listener:
         exporter = Exporter(settings)
         try:
             exporter.start()
@@ -67,12 +71,30 @@ def serve(settings: ExporterSettings) -> None:
                 timeout_graceful_shutdown=3,
                 limit_concurrency=64,
             )
-            uvicorn.Server(config).run(sockets=[listener])
+            if not stopping.is_set():
+                uvicorn.Server(config).run(sockets=[listener])
         finally:
             exporter.stop()
-    finally:
-        listener.close()
     _log.info("stopped, state saved")
+
+
+@contextlib.contextmanager
+def _stopped_by_signals(stopping: threading.Event) -> Iterator[None]:
+    """Take SIGTERM and SIGINT as a wish to stop.
+
+    The web server has handlers of its own while it runs; once stopped it restores ours and raises the signal again,
+    which without ours would kill the process before its state is saved.
+    """
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        stopping.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:

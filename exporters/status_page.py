@@ -50,7 +50,8 @@ def number(value: object) -> float | None:
     """Return *value* when it is a finite number of 0 or more, else None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if 0 <= value < float("inf") else None
+    # Beyond 2**53 a float is no count any more, and a huge JSON integer does not even fit one.
+    return float(value) if 0 <= value < 2**63 else None
 
 
 def _histogram(totals: Totals, name: str, labels: tuple[str, ...], entry: object) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from probes.folder import session_hash
-from probes.plan import FIXED_INDEX, StageSpec
+from probes.intake import Intake
+from probes.plan import StageSpec
+from probes.record import Record
 from probes.ringfile import OwnedRing, open_ring
-from probes.schema import NEVER
 from probes.settings import Identity, RecorderSettings
 
 SPECS = (
@@ -25,17 +26,6 @@ SPECS = (
     ),
     StageSpec("model.forward", "scheduler.dispatch", attributes={"provider": "str"}),
 )
-TEXTS = (
-    "method",
-    "route",
-    "client_release",
-    "device_type",
-    "agent_family",
-    "model_version",
-    "label",
-    "reason",
-    "error_type",
-)
 
 
 class Flight:
@@ -44,6 +34,7 @@ class Flight:
     def __init__(self, owned: OwnedRing, start_unix_ns: int) -> None:
         self.owned = owned
         self.writer = owned.writer
+        self.intake = Intake(owned)
         self.clock = start_unix_ns
         self.trace = 0
 
@@ -53,39 +44,55 @@ class Flight:
         assert self.owned.path is not None
         return self.owned.path
 
-    def begin(self, session: str = "session-0123456789ab", stage: int = 0, start_unix_ns: int | None = None) -> int:
-        """Take an open slot that is left at *stage*."""
+    def begin(self, session: str = "session-0123456789ab", stage: str = "") -> Record:
+        """Begin a request that is left at *stage*."""
         self.trace += 1
-        strings = self.writer.strings
-        at = self.writer.begin(
-            strings.add("POST"), self.trace, self.trace, self.trace, 0, start_unix_ns or self.clock,
-            session_hash(self.owned.key, session.encode()), session.encode(), strings.add("7.1.0"), 0, 0,
-        )  # fmt: skip
-        self.writer.buffer[at + 1] = stage
-        return at
+        headers = [(b"x-session-id", session.encode()), (b"x-client-release", b"7.1.0")]
+        record = self.intake.begin({"type": "http", "method": "POST", "headers": headers})
+        if stage:
+            record.stage(stage).__enter__()
+        return record
 
     def row(
-        self, *, stages: dict[str, tuple[int, int]] | None = None, session: str = "session-0123456789ab", **values: Any
+        self,
+        *,
+        stages: dict[str, tuple[int, int]] | None = None,
+        session: str = "session-0123456789ab",
+        columns: dict[str, Any] | None = None,
+        **values: Any,
     ) -> int:
-        """Commit a row; *stages* maps a stage to its start and duration in ns, *values* are columns by name."""
+        """Commit a row; *stages* maps a stage to start and duration in ns, the others are columns by name."""
         plan, strings = self.writer.plan, self.writer.strings
-        row = list(plan.template)
         place = {column.name: index for index, column in enumerate(plan.revisions[-1].columns)}
-        at = self.begin(session)
+        record = self.begin(session)
+        row = record.row
         known: dict[str, Any] = {
-            "trace_hi": 0xABCD, "trace_lo": (self.trace << 56) | 0x1234, "span_id": 1000 + self.trace, "start_unix_ns": self.clock,
-            "duration_ns": 5_000_000, "session_hash": session_hash(self.owned.key, session.encode()),
-            "session": session.encode(), "http_status": 200, "outcome": 0, "input_length": 40, "tokens": 9,
-            "confidence": 0.9, "method": "POST", "route": "/v1/sentiment", "label": "positive", "model_version": "v1",
-        }  # fmt: skip
-        for name, value in (known | values).items():
+            "trace_hi": 0xABCD,
+            "trace_lo": (self.trace << 56) | 0x1234,
+            "span_id": 1000 + self.trace,
+            "start_unix_ns": self.clock,
+            "duration_ns": 5_000_000,
+            "session_hash": session_hash(self.owned.key, session.encode()),
+            "session": session.encode(),
+            "http_status": 200,
+            "flags": 0,
+            "client_release": "",
+            "parent_span_id": 0,
+            "input_length": 40,
+            "tokens": 9,
+            "confidence": 0.9,
+            "method": "POST",
+            "route": "/v1/sentiment",
+            "label": "positive",
+            "model_version": "v1",
+        }
+        for name, value in (known | values | (columns or {})).items():
             is_text = plan.revisions[-1].columns[place[name]].kind == "str"
             row[place[name]] = strings.add(value) if is_text and isinstance(value, str) else value
         for stage, (start, duration) in (stages or {}).items():
             row[place[f"{stage}/start_ns"]], row[place[f"{stage}/duration_ns"]] = start, duration
         self.clock += 1_000_000
-        assert NEVER != row[FIXED_INDEX["start_unix_ns"]]
-        return self.writer.commit(row, at)
+        return self.writer.commit(row, record.slot)
 
     def status(self, **values: Any) -> None:
         """Write the status page."""
@@ -109,8 +116,9 @@ def fly(ring_dir: Path) -> Iterator[Callable[..., Flight]]:
 
     def make(start_unix_ns: int = 1_700_000_000_000_000_000, service: str = "sentiment", **sizes: int) -> Flight:
         settings = RecorderSettings(**{"ring_rows": 256, "row_bytes": 1024, "open_slots": 16, **sizes})  # type: ignore[arg-type]
+        refusals: list[str] = []
         identity = Identity(build="b1", config="c1", model="m1", host="host-1")
-        owned = open_ring(ring_dir, service, identity, settings, lambda reason: None)
+        owned = open_ring(ring_dir, service, identity, settings, refusals.append)
         owned.writer.plan._declare_all(SPECS)
         flights.append(Flight(owned, start_unix_ns))
         return flights[-1]

@@ -14,13 +14,13 @@ __all__ = ["bench"]
 
 @click.group()
 def bench() -> None:
-    r"""Measure what observing costs, and how fast the service starts and answers.
+    """Measure what observing costs, and how fast the service starts and answers.
 
     \b
     Examples:
       inferdeck bench overhead --rounds 10 --plot overhead.svg
       inferdeck --json bench start
-    """
+    """  # noqa: D301  # click looks for the character, not for two letters
 
 
 @bench.command()
@@ -31,7 +31,7 @@ def bench() -> None:
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the result into this PNG or SVG.")
 @reports
 def overhead(*, rounds: int, seconds: int, variants: str, seed: int, plot: Path | None, quiet: bool) -> Outcome:
-    r"""Compare the same no-op handler bare, with us, and with the usual packages.
+    """Compare the same no-op handler bare, with us, and with the usual packages.
 
     CPU time of the server per request, from the scheduler's nanoseconds, in interleaved windows of load. After each
     window it is proven that nothing was switched off: rows, stages, attributes, spans and counters against the
@@ -44,7 +44,7 @@ def overhead(*, rounds: int, seconds: int, variants: str, seed: int, plot: Path 
       inferdeck bench overhead
       inferdeck bench overhead --rounds 3 --variants inferdeck_1pct,strongest
       inferdeck --json bench overhead --plot overhead.svg > overhead.json
-    """
+    """  # noqa: D301  # click looks for the character, not for two letters
     from inferdeck.bench.overhead import Settings, run_overhead
     from inferdeck.bench.overhead_result import exit_code
     from inferdeck.bench.report import draw_overhead
@@ -64,3 +64,47 @@ def overhead(*, rounds: int, seconds: int, variants: str, seed: int, plot: Path 
 
         plot_overhead(payload, plot)
     return Outcome(payload, exit_code(payload), lambda console: draw_overhead(payload, console))
+
+
+@bench.command()
+@click.option("--runs", type=click.IntRange(1, 100), default=5, show_default=True, help="Starts to measure.")
+@reports
+def start(*, runs: int, quiet: bool) -> Outcome:
+    """Time the real service from nothing to ready, and its imports alone. Exit 1 when it takes 2 s or more.
+
+    \b
+    Examples:
+      inferdeck bench start
+      inferdeck --json bench start --runs 10
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.start import draw_start, run_start
+    from inferdeck.settings import load_settings
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench start", quiet=quiet) as progress:
+        payload = run_start(load_settings().model_path, runs, progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_start(payload, console))
+
+
+@bench.command()
+@click.option("--rounds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Windows with it on.")
+@click.option("--seconds", type=click.IntRange(1, 60), default=3, show_default=True, help="Length of a window.")
+@reports
+def serve(*, rounds: int, seconds: int, quiet: bool) -> Outcome:
+    """Load the real service, with its recorder on and off in turn.
+
+    Exit 1 when it answers less than 0.90 of the requests a second that it answers without the recorder, or answers
+    anything but a judgement; 100 clients at once are tried as well.
+
+    \b
+    Examples:
+      inferdeck bench serve
+      inferdeck --json bench serve --rounds 10
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.serve import draw_serve, run_serve
+    from inferdeck.settings import load_settings
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench serve", quiet=quiet) as progress:
+        payload = run_serve(load_settings().model_path, rounds, float(seconds), progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_serve(payload, console))

@@ -10,7 +10,7 @@ from inferdeck.bench.variants import HISTOGRAMS, REQUESTS_SAMPLE, Variant
 from inferdeck.errors import CannotRun
 from inferdeck.http_get import Unreachable, get
 
-__all__ = ["exporter_counts", "peer_counts", "sum_samples"]
+__all__ = ["exporter_counts", "metric_page", "peer_counts", "sum_samples"]
 
 ROWS_READ = "telemetry_rows_read_total"
 # whatever of these grows is a request that we did not keep
@@ -34,7 +34,15 @@ def sum_samples(text: str, name: str, labels: Mapping[str, str] | None = None) -
     )
 
 
-def _page(url: str) -> str:
+def metric_page(url: str) -> str:
+    """Return the /metrics page of a server.
+
+    Args:
+        url: Its base URL.
+
+    Raises:
+        CannotRun: If it does not answer 200.
+    """
     try:
         status, body = get(f"{url}/metrics", 15.0)
     except Unreachable as error:
@@ -48,7 +56,7 @@ def peer_counts(url: str, variant: Variant) -> dict[str, float]:
     """Return what the peer's own counters say, for the claims of *variant*."""
     if not variant.counter:
         return {}
-    page = _page(url)
+    page = metric_page(url)
     found = {REQUESTS_SAMPLE[0]: sum_samples(page, *REQUESTS_SAMPLE)}
     if variant.histograms:
         found |= {name: sum_samples(page, f"{name}_count") for name in HISTOGRAMS}
@@ -57,7 +65,7 @@ def peer_counts(url: str, variant: Variant) -> dict[str, float]:
 
 def exporter_counts(url: str) -> dict[str, float]:
     """Return `rows_read` and `rows_lost` of our exporter; asking makes it read what is there."""
-    page = _page(url)
+    page = metric_page(url)
     return {
         "rows_read": sum_samples(page, ROWS_READ),
         "rows_lost": sum(sum_samples(page, name) for name in LOSSES),

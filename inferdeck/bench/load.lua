@@ -12,17 +12,23 @@ sent = 0
 
 setup = function(thread) table.insert(threads, thread) end
 
+-- `wrk ... URL FILE` sends the JSON bodies in FILE instead, one a line.
 init = function(args)
-  for i, text in ipairs(texts) do
+  local bodies = {}
+  if args[1] then
+    for line in io.lines(args[1]) do table.insert(bodies, line) end
+  else
+    for _, text in ipairs(texts) do table.insert(bodies, '{"text":"' .. text .. '","product_id":"AB12345678"}') end
+  end
+  for i, body in ipairs(bodies) do
     requests[i] = wrk.format("POST", "/v1/sentiment",
-      {["Content-Type"] = "application/json", ["User-Agent"] = "bench", ["Accept"] = "*/*"},
-      '{"text":"' .. text .. '","product_id":"AB12345678"}')
+      {["Content-Type"] = "application/json", ["User-Agent"] = "bench", ["Accept"] = "*/*"}, body)
   end
 end
 
 request = function()
   sent = sent + 1
-  return requests[sent % 8 + 1]
+  return requests[sent % #requests + 1]
 end
 
 -- One JSON line with whole numbers: answered, sent (the rest was in flight when time was up), errors, times in microseconds.

@@ -65,7 +65,7 @@ def parse(text: str) -> Load:
     raise ValueError("no JSON line")
 
 
-def run_wrk(wrk: Path, url: str, seconds: float, connections: int, script: Path = _SCRIPT) -> Load:
+def run_wrk(wrk: Path, url: str, seconds: float, connections: int, bodies: Path | None = None) -> Load:
     """Load *url* as fast as it answers.
 
     Args:
@@ -73,12 +73,14 @@ def run_wrk(wrk: Path, url: str, seconds: float, connections: int, script: Path 
         url: http://127.0.0.1:port.
         seconds: Length, at least 1; wrk takes whole seconds.
         connections: Requests in flight at any time.
-        script: Lua script that ends with the JSON line of load.lua.
+        bodies: File of JSON bodies, one a line; by default eight reviews of load.lua.
 
     Raises:
         CannotRun: If wrk does not run or answers nothing.
     """
-    command = [str(wrk), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(script), url]
+    command = [str(wrk), "-t1", f"-c{connections}", f"-d{max(1, round(seconds))}s", "-s", str(_SCRIPT), url]
+    if bodies is not None:
+        command += ["--", str(bodies)]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds + 30, check=False

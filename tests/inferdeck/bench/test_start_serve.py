@@ -1,0 +1,118 @@
+"""Shapes and gates of `bench start` and `bench serve`; one real run of each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from inferdeck.bench.load import Load
+from inferdeck.bench.real_service import model_or_raise
+from inferdeck.bench.serve import Served, run_serve, shape_serve
+from inferdeck.bench.start import run_start, shape_start
+from inferdeck.bench.wrk_install import ensure_wrk
+from inferdeck.errors import CannotRun
+from inferdeck.result import Stopwatch
+
+SCHEMAS = Path(__file__).resolve().parents[3] / "inferdeck" / "schemas"
+
+
+def validate(name: str, payload: dict[str, Any]) -> None:
+    """Hold a result against its schema, as the console prints it."""
+    schema = json.loads((SCHEMAS / f"bench_{name}.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(Stopwatch().stamp(payload), schema)
+
+
+def load(rps: float, refused: int = 0) -> Load:
+    """Return a window of one second at this rate."""
+    return Load(int(rps), int(rps) + 16, 1.0, refused, 0, 0.001, 0.002, 0.003)
+
+
+def served(on: float, not_ok: int = 0, many_not_ok: int = 0) -> Served:
+    """Return three rounds: the service without instruments answers 1,000 requests a second."""
+    rounds = [("off", load(1000.0)), *[("on", load(on)), ("off", load(1000.0))] * 3]
+    return Served(rounds, not_ok, load(900.0), many_not_ok)
+
+
+def test_a_start_is_the_median_of_its_runs() -> None:
+    """Median and quartiles of the runs, and the gate at two seconds."""
+    result = shape_start([1.0, 3.0, 1.5], [0.5, 0.4, 0.6])
+
+    validate("start", result)
+    assert (1.5, 0.5, 3, True) == (result["ready_s"], result["import_s"], result["runs"], result["gate"]["passed"])
+    assert not shape_start([2.0], [0.1])["gate"]["passed"]
+
+
+def test_instruments_are_compared_with_the_windows_beside_them() -> None:
+    """The ratio is that of neighbouring windows; 0.90 is enough, less is a miss."""
+    good, bad = shape_serve(served(900.0)), shape_serve(served(899.0))
+
+    validate("serve", good)
+    onnx = good["backends"]["onnx"]
+    assert (900.0, 0.9, 0) == (onnx["rps"], onnx["uninstrumented_ratio"], onnx["errors"])
+    assert (True, False) == (good["gate"]["passed"], bad["gate"]["passed"])
+
+
+def test_degraded_answers_are_errors_beyond_what_was_cut_off() -> None:
+    """Requests that the load generator cuts off at a window's end are no failures; one more is."""
+    in_flight = 3 * 16
+    cut, more = shape_serve(served(1000.0, not_ok=in_flight)), shape_serve(served(1000.0, not_ok=in_flight + 1))
+    many = shape_serve(served(1000.0, many_not_ok=20))
+
+    assert (0, True) == (cut["backends"]["onnx"]["errors"], cut["gate"]["passed"])
+    assert (1, False) == (more["backends"]["onnx"]["errors"], more["gate"]["passed"])
+    assert (4, False) == (many["clients_100_failures"], many["gate"]["passed"])
+
+
+def test_what_needs_triton_is_null() -> None:
+    """Nothing is made up for what does not exist yet."""
+    result = shape_serve(served(1000.0))
+
+    assert [None] * 4 == [
+        result["backends"]["triton"]["bare_ratio"],
+        *(result[key] for key in ("vip_p99_s", "batching_gain", "knee_rps")),
+    ]
+
+
+def test_a_missing_model_is_one_clear_line(tmp_path: Path) -> None:
+    """Without a model nothing is started, and the mend is named."""
+    with pytest.raises(CannotRun, match="inferdeck train"):
+        model_or_raise(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkout's model, trained first when there is none."""
+    from service.artifacts import ensure_model
+
+    folder = Path(__file__).resolve().parents[3] / "build" / "model"
+    ensure_model(folder, lambda _what, _share: None)
+    return folder
+
+
+@pytest.mark.real
+def test_a_real_start_is_measured(model: Path) -> None:
+    """The real service gets ready, and its imports are a part of that. Says nothing about speed."""
+    result = run_start(model, 1, lambda _what, _share: None)
+
+    validate("start", result)
+    assert 0 < result["import_s"] < 60
+    assert 0 < result["ready_s"] < 60
+
+
+@pytest.mark.real
+def test_the_real_service_answers_every_real_review(model: Path) -> None:
+    """Real reviews under load, 100 clients included: no error, no failure. Says nothing about speed."""
+    try:
+        ensure_wrk()
+    except CannotRun as error:
+        pytest.skip(str(error))
+
+    result = run_serve(model, 1, 1.0, lambda _what, _share: None)
+
+    validate("serve", result)
+    assert (0, 0) == (result["backends"]["onnx"]["errors"], result["clients_100_failures"])
+    assert result["backends"]["onnx"]["rps"] > 0

@@ -215,6 +215,7 @@ class RingFile:
             cursor: Sequence number of the first row wanted; 0 for the oldest there is.
             limit: Most rows to return.
         """
+        self._follow_journal()
         head = self.head()
         start = min(max(cursor, head - self.layout.ring_rows, 0), head)
         lost = max(0, start - cursor) if cursor < head else 0
@@ -239,6 +240,7 @@ class RingFile:
         Args:
             session_hash: `probes.folder.session_hash` of the header's bytes.
         """
+        self._follow_journal()
         rows = self.layout.ring_rows
         hashes = np.frombuffer(self._bytes(self.layout.hashes, 8 * rows), "<u8")
         sequences = sorted(
@@ -331,13 +333,11 @@ class RingFile:
     def _check(self, data: bytes, sequence: int) -> tuple[int, bytes] | None:
         """Return (revision, body) of a valid row, (-1, b"") of one that was overwritten, None of a torn one."""
         word, crc, revision, length = FRAME.unpack_from(data)
-        if word > sequence + 1 and (word - 1 - sequence) % self.layout.ring_rows == 0:
-            return -1, b""
-        if word != sequence + 1 or length > len(data) - FRAME.size:
-            return None
         body = data[FRAME.size : FRAME.size + length]
-        if zlib.crc32(body) != crc or int.from_bytes(body[:8], "little") != sequence:
+        if len(body) != length or zlib.crc32(body) != crc or int.from_bytes(body[:8], "little") != word - 1:
             return None
+        if word != sequence + 1:
+            return (-1, b"") if word > sequence + 1 else None
         if revision >= len(self._revisions):
             self._follow_journal()
         if revision >= len(self._revisions) or self._revisions[revision].packer.size != length:

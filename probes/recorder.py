@@ -175,7 +175,7 @@ class Recorder:
             if intake is not None:
                 self._lap("stopped")
                 self._ready = False
-                self._write_status(intake)
+                self._guard("status", lambda: self._write_status(intake))
                 intake.ring.close()
 
     def phase(self, name: str) -> None:
@@ -186,13 +186,13 @@ class Recorder:
         """
         self._lap(name)
         self._ready = False
-        self._write_status()
+        self._guard("status", self._write_status)
 
     def ready(self) -> None:
         """Say that the service is ready."""
         self._lap("ready")
         self._ready = True
-        self._write_status()
+        self._guard("status", self._write_status)
 
     def identify(self, **fingerprints: str) -> None:
         """Add fingerprints that became known after the start, such as the model's.

@@ -31,7 +31,7 @@ from probes.layout import (
     encode_entry,
 )
 from probes.plan import FIXED_INDEX, Plan, StageSpec
-from probes.schema import KINDS, NO_INT, Column
+from probes.schema import KINDS, Column
 from probes.strings import StringTable
 
 __all__ = ["RingWriter", "coerce"]
@@ -58,8 +58,6 @@ def coerce(value: object, kind: str) -> tuple[Any, bool]:
         return rule.absent, True
     if isinstance(value, float) and rule.code in "Qq" and value.is_integer():
         value = int(value)
-    if kind == "int" and value == NO_INT:
-        return rule.absent, False
     try:
         struct.pack("<" + rule.code, value)
     except (struct.error, OverflowError, TypeError, ValueError):

@@ -22,6 +22,7 @@ from starlette.routing import Route
 from service.backend import Backend
 from service.endpoint import Limits, SentimentEndpoint
 from service.errors import Reason, error_body
+from service.identity import commit
 from service.loading import load_onnx
 from service.plugins import load_middleware
 from service.predict import Predictor
@@ -74,8 +75,9 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     for name in reversed(settings.middleware):
         app.add_middleware(load_middleware(name))
     # Last, hence outermost: what the middleware of the settings does is part of the request that is recorded.
-    link = RecorderLink(app, settings)
-    worker = Worker(settings, functools.partial(load, settings), link)
+    build = commit()
+    link = RecorderLink(app, enabled=settings.recorder, config=settings.fingerprint, build=build)
+    worker = Worker(settings, functools.partial(load, settings), link, build)
     app.state.worker = worker
     endpoint = SentimentEndpoint(
         worker.lifecycle,

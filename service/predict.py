@@ -15,7 +15,7 @@ from typing import Final, Literal
 
 from service.backend import Backend, Logits, pad
 from service.executor import BoundedExecutor, DeadlineExceeded, QueueFull
-from service.recording import RequestRecord
+from service.recording import NO_RECORD, RequestRecord
 
 __all__ = ["Degraded", "Judgement", "Predictor", "softmax"]
 
@@ -67,10 +67,14 @@ class _Work:
         self.tokens = -1
         self.waited_ns = 0
 
+    def detach(self) -> None:
+        """Keep away from the row from now on: its request is over, and its open slot may be another's."""
+        self._record = NO_RECORD
+
     def __call__(self, waited_ns: int) -> Logits:
-        backend, record = self._backend, self._record
+        backend = self._backend
         self.waited_ns = waited_ns
-        with record.stage("sentiment.tokenizer") as stage:
+        with self._record.stage("sentiment.tokenizer") as stage:
             encoded = backend.encode(self._text)
             ids, mask = pad([encoded.ids])
             self.tokens = encoded.tokens
@@ -81,7 +85,7 @@ class _Work:
                 seq_len=width,
                 padding_ratio=1.0 - len(encoded.ids) / width,
             )
-        with record.stage("model.forward") as stage:
+        with self._record.stage("model.forward") as stage:
             stage.set(seq_len=width, batch_size=1, device_type=backend.device_type, model_version=backend.version)
             return backend.forward(ids, mask)
 
@@ -112,6 +116,8 @@ class Predictor:
                 _log.warning("model error: %s", type(error).__name__)
                 record.set(error_type=type(error).__name__)
                 return self._unheard("model_error", record)
+            finally:
+                work.detach()
             stage.set(queue_wait_ns=work.waited_ns)
         with record.stage("postprocess.confidence"):
             probabilities = softmax(logits[0].tolist(), backend.temperature)

@@ -9,7 +9,7 @@ from typing import Protocol
 from service.admin import AdminServer, AdminView, admin_app, bind
 from service.backend import Backend
 from service.executor import BoundedExecutor
-from service.identity import commit, version
+from service.identity import version
 from service.lifecycle import Lifecycle, Phase
 from service.loop_tick import LoopTick
 from service.service_metrics import Snapshot
@@ -26,6 +26,9 @@ class Telemetry(Protocol):
     def phase(self, phase: Phase) -> None:
         """Take note of where the service stands."""
 
+    def model_loaded(self, version: str) -> None:
+        """Take note of the model that answers from now on."""
+
     def loss(self) -> Mapping[str, int]:
         """Return what could not be recorded, by reason."""
 
@@ -37,16 +40,17 @@ class Worker:
         settings: The settings.
         load: Returns the loaded model, or raises; called in a thread.
         telemetry: The recorder, or what stands in for it.
+        build: Commit of the build.
     """
 
-    def __init__(self, settings: Settings, load: Callable[[], Backend], telemetry: Telemetry) -> None:
+    def __init__(self, settings: Settings, load: Callable[[], Backend], telemetry: Telemetry, build: str) -> None:
         self.settings = settings
         self.tick = LoopTick()
         self.executor = BoundedExecutor(settings.inference_threads, settings.queue_places)
-        self.lifecycle = Lifecycle(load, settings.model_retry_seconds, telemetry.phase)
+        self.lifecycle = Lifecycle(load, settings.model_retry_seconds, self._on_phase)
         self.admin: AdminServer | None = None
         self._telemetry = telemetry
-        self._build = (version(), commit())
+        self._build = (version(), build)
 
     def snapshot(self) -> Snapshot:
         """Return what the admin port's metrics show."""
@@ -69,6 +73,12 @@ class Worker:
         self.executor.close()
         if self.admin is not None:
             self.admin.stop()
+
+    def _on_phase(self, phase: Phase) -> None:
+        backend = self.lifecycle.backend
+        if phase == "ready" and backend is not None:
+            self._telemetry.model_loaded(backend.version)
+        self._telemetry.phase(phase)
 
     def _start_admin(self) -> None:
         settings = self.settings

@@ -103,6 +103,23 @@ def until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
 Serve = Callable[..., AbstractAsyncContextManager[tuple[httpx.AsyncClient, FastAPI]]]
 
 
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Start and stop an app as a server does, through all of its middleware."""
+    incoming: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    outgoing: asyncio.Queue[Any] = asyncio.Queue()
+    scope = {"type": "lifespan", "asgi": {"version": "3.0"}, "state": {}}
+    task = asyncio.create_task(app(scope, incoming.get, outgoing.put))
+    await incoming.put({"type": "lifespan.startup"})
+    assert (await asyncio.wait_for(outgoing.get(), 20))["type"] == "lifespan.startup.complete"
+    try:
+        yield
+    finally:
+        await incoming.put({"type": "lifespan.shutdown"})
+        assert (await asyncio.wait_for(outgoing.get(), 20))["type"] == "lifespan.shutdown.complete"
+        await task
+
+
 def server(make: Callable[..., Settings]) -> Serve:
     """Return a context manager that runs the app with a backend and yields a client and the app."""
 
@@ -118,7 +135,7 @@ def server(make: Callable[..., Settings]) -> Serve:
         app = create_app(make(**told), load or (lambda _settings: chosen))
         transport = httpx.ASGITransport(app)
         async with (
-            app.router.lifespan_context(app),
+            lifespan(app),
             httpx.AsyncClient(transport=transport, base_url="http://t") as client,
         ):
             if ready:

@@ -31,6 +31,21 @@ def test_rules_are_loud_and_silent_when_they_should_be(slug: str) -> None:
     assert 0 == done.rc, done.output
 
 
+@pytest.mark.parametrize("slug", SLUGS)
+def test_rules_hold_when_they_are_evaluated_every_15_seconds(tmp_path: Path, slug: str) -> None:
+    """A Prometheus with the usual slower rhythm is as loud and as silent as the embedded one."""
+    shutil.copytree(ALERTS / "rules", tmp_path / "rules")
+    text = (ALERTS / "tests" / f"{slug}.test.yml").read_text(encoding="utf-8")
+    assert "evaluation_interval: 5s" in text
+    test = tmp_path / "tests" / f"{slug}.test.yml"
+    test.parent.mkdir()
+    test.write_text(text.replace("evaluation_interval: 5s", "evaluation_interval: 15s"), encoding="utf-8")
+
+    done = run_tool("promtool", ["test", "rules", test])
+
+    assert 0 == done.rc, done.output
+
+
 @pytest.mark.parametrize(
     ("slug", "old", "new"),
     [
@@ -42,6 +57,7 @@ def test_rules_are_loud_and_silent_when_they_should_be(slug: str) -> None:
         ("event_loop_blocked", "for: 15s", "for: 1m"),
         ("event_loop_blocked", "keep_firing_for: 90s", "keep_firing_for: 10m"),
         ("event_loop_blocked", "> 0.25", "> 0.9"),
+        ("event_loop_blocked", "> 0.25", "> 0.1"),
         ("event_loop_blocked", "unless on (service)", "and on (service)"),
         ("exporter_unreachable", "for: 30s", "for: 20s"),
         ("exporter_unreachable", "for: 30s", "for: 1m"),

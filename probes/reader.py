@@ -290,7 +290,7 @@ class RingFile:
             body = page[STATUS.size : STATUS.size + length]
             if not sequence:
                 return None
-            if len(body) == length and zlib.crc32(body) == crc:
+            if body and len(body) == length and zlib.crc32(body) == crc:
                 status: dict[str, Any] = json.loads(body)
                 return status
         return None

@@ -93,7 +93,8 @@ def test_attributes_of_any_kind_come_back_and_older_rows_are_absent_in_newer_col
     assert len(requests) == len(batch.rows)
     for row, attributes in zip(batch.rows, requests, strict=True):
         for name, kind in kinds.items():
-            value, stored = attributes.get(name), row[f"s/{name}"]
+            value: Any = attributes.get(name)
+            stored = row[f"s/{name}"]
             if type(value) is not kind:
                 continue
             if kind is str:

@@ -150,7 +150,9 @@ def check_page(page: Page, known: Mapping[str, Page]) -> list[str]:
         wrong.append(f"{page.path}: headings are {headings}, not {HEADINGS}")
     if (lines := len(page.text.splitlines())) > MOST_LINES:
         wrong.append(f"{page.path}: {lines} lines, over {MOST_LINES}")
-    for value, allowed in ((page.layer, LAYERS), (page.kind, KINDS), (page.severity, SEVERITIES)):
+    # Which layer is at fault is what a symptom's diagnosis finds out.
+    layers = (*LAYERS, "unknown") if page.kind == "symptom" else LAYERS
+    for value, allowed in ((page.layer, layers), (page.kind, KINDS), (page.severity, SEVERITIES)):
         if value not in allowed:
             wrong.append(f"{page.path}: {value!r} is none of {allowed}")
     wrong += [f"{page.path}: step {step.run} does not exist" for step in page.steps if step.run not in STEPS]

@@ -1,0 +1,69 @@
+"""The report for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from runbooks.engine import triage
+from runbooks.report import render
+from runbooks.sources import Sources
+
+WORLDS: list[dict[str, Any]] = [
+    {"block_seconds": 0.2, "block_share": 0.05},
+    {"dead_after": 0.0, "during": 35.0},
+    {"fail_share": 0.5, "fail_release": "1.1"},
+    {},
+    {"rate": 0.0},
+]
+
+
+def text(here: Any, sources: Sources | None = None) -> str:
+    """Triage a world and render the report."""
+    return render(triage(sources or here.sources(), at=here.until, clock=lambda: here.until))
+
+
+@pytest.mark.parametrize("options", WORLDS)
+def test_any_result_can_be_shown(world: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Named or not, with or without sources: a report that ends in one newline and holds no None."""
+    here = world(**options)
+    full = here.sources()
+    for sources in (full, Sources(full.prometheus), Sources(None, full.rows), Sources()):
+        shown = text(here, sources)
+
+        assert shown.endswith("\n")
+        assert "None" not in shown
+
+
+def test_the_verdict_comes_first_then_impact(world: Callable[..., Any]) -> None:
+    """A person reads cause, impact, evidence with expectations, runbook and next command, in this order."""
+    shown = text(world(block_seconds=0.2, block_share=0.05))
+    order = [
+        "event_loop_blocked  (layer runtime",
+        "Impact",
+        "What differs",
+        "Evidence",
+        "> 0.03",
+        "Candidates",
+        "Runbook:",
+    ]
+
+    assert order == sorted(order, key=shown.index)
+    assert "nothing differs: all requests are hit alike" in shown
+    assert "inferdeck trace --trace " in shown
+
+
+def test_an_abstention_says_so_and_where_to_look(world: Callable[..., Any]) -> None:
+    """No cause: the first line says it, and the most unusual signals follow."""
+    shown = text(world(fail_share=0.5, fail_release="1.1"))
+
+    assert shown.startswith("NO CAUSE NAMED")
+    assert "failed share" in shown
+    assert "client_release = 1.1" in shown
+
+
+def test_missing_sources_are_shown_with_their_cost(world: Callable[..., Any]) -> None:
+    """What could not be read, and what that means."""
+    assert "missing: prometheus: not configured. Cost: " in text(world(), Sources(None, world().requests()))

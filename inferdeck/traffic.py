@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from urllib.parse import urlsplit
 
 __all__ = ["Generator", "Session", "Tally", "TrafficPlan", "main", "make_sessions", "read_plan"]
@@ -263,11 +263,15 @@ def main(argv: list[str]) -> int:
     except (ValueError, TypeError, IndexError) as error:
         sys.stderr.write(f"traffic: {error}\n")
         return 2
-    from service.reviews import review_requests
+    from service.text.contract import contract_share, to_contract
+    from service.training.corpus import review_texts
 
-    requests = review_requests(plan.bodies, plan.seed)
-    print(json.dumps({"ready": True, "reviews": requests.shares()}), flush=True)  # noqa: T201  # as above
-    asyncio.run(_main(plan, requests.bodies))
+    raw = review_texts(plan.bodies, plan.seed)
+    share = contract_share(raw)
+    texts = [text for text in map(to_contract, raw) if text]
+    bodies = [json.dumps({"text": t, "product_id": "AB12345678"}, ensure_ascii=False).encode() for t in texts]
+    print(json.dumps({"ready": True, "reviews": asdict(share)}), flush=True)  # noqa: T201
+    asyncio.run(_main(plan, bodies))
     return 0
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -32,4 +32,4 @@ def train_model(out: Path, progress: Callable[[str, float], None]) -> dict[str, 
         report = train(out, progress=progress)
     except (TrainingError, ArtifactsMissing) as error:
         raise CannotRun(str(error)) from error
-    return {"model_dir": str(out), "report": asdict(report) if is_dataclass(report) else {}}
+    return {"model_dir": str(out), "report": asdict(report)}

@@ -94,7 +94,11 @@ def show_trace(console: Console, trace: dict[str, Any]) -> None:
     console.print(head)
     if trace["status"] == "unfinished":
         console.print(Text(f"  never ended; last stage: {trace['last_stage'] or 'none'}", style="magenta"))
-    if trace["slow_stage"]:
+    # "usual" is the explanation of a request that was not slow at all
+    usual = trace["why"].startswith("usual")
+    if trace["slow_stage"] and usual:
+        console.print(Text(f"  {trace['why']}; most of it in {trace['slow_stage']}", style="dim"))
+    elif trace["slow_stage"]:
         console.print(
             Text(f"  slow: {trace['slow_stage']}", style="bold").append(
                 f"  because {trace['why']}" if trace["why"] else ""
@@ -104,7 +108,7 @@ def show_trace(console: Console, trace: dict[str, Any]) -> None:
     width = max((len(span["name"]) + 2 * depth for span, depth in zip(trace["spans"], depths, strict=True)), default=0)
     total = max([trace["duration_s"], *(span["start_s"] + span["duration_s"] for span in trace["spans"])])
     for span, depth in zip(trace["spans"], depths, strict=True):
-        slow = span["name"] == trace["slow_stage"]
+        slow = span["name"] == trace["slow_stage"] and not usual
         line = Text("  " + ("  " * depth + span["name"]).ljust(width) + "  ", style="bold" if slow else "")
         line.append(bar(span["start_s"], span["duration_s"], total), "red" if slow else "cyan")
         line.append(f"  {spell_seconds(span['duration_s']):>8}  {_notable(span['attributes'])}".rstrip(), "dim")

@@ -6,7 +6,7 @@ The proof failure at the end runs in the same stack: it shows that the silence b
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,13 @@ from typing import Any
 from inferdeck.drill.command import DrillRequest, choose_programs, fresh_runs_dir, summary
 from inferdeck.drill.evidence import save_json, save_metrics
 from inferdeck.drill.program import Program
+from inferdeck.drill.reports import fetch_reports, named_slug
 from inferdeck.drill.run import RunPlan, Tools, caused, triage_and_keep, wait_for_alert
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
 from inferdeck.drill.score import judge
 from inferdeck.drill.triage_call import ask
 from inferdeck.drill.watch import query_value
-from inferdeck.errors import CannotRun
-from inferdeck.http_get import Unreachable, get_json
+from inferdeck.http_get import get_json
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 from inferdeck.traffic import TrafficPlan
@@ -89,18 +89,6 @@ def _ask_now(scene: Scene, silence: Silence) -> None:
         silence.verdicts.append({"from": "blind", **answer["verdict"]})
 
 
-def _reports(scene: Scene) -> list[dict[str, Any]]:
-    """Return the verdicts of the reports that alerts started."""
-    try:
-        listed = get_json(f"{scene.plan.url('triage_port')}/reports", 5.0)
-    except Unreachable as error:
-        raise CannotRun(
-            f"the triage service does not list its reports: {error}", f"read {scene.plan.state_dir}/logs/triage.log"
-        ) from error
-    reports = listed["reports"] if isinstance(listed, dict) else listed
-    return [report for report in reports if isinstance(report, Mapping) and report.get("verdict")]
-
-
 def _failed_scrapes(url: str, seconds: float) -> int:
     """Return how many scrapes failed in the last *seconds*: samples of `up` that are 0."""
     window = f"{max(1, round(seconds))}s"
@@ -142,7 +130,7 @@ def run_clean(
         say(f"clean: {minutes:g} minutes of healthy traffic at {plan.rate:g} requests a second, a surge inside")
         silence = _listen(scene, minutes * 60, plan.rate, say)
         heard = false_alerts(scene.watch.timeline)
-        claims = silence.verdicts + _reports(scene)
+        claims = silence.verdicts + [one for one in fetch_reports(stack_plan.url("triage_port")) if named_slug(one)]
         clean = {
             "minutes": round((time.monotonic() - begin) / 60, 2),
             "requests": int(scene.traffic.tally().get("sent", 0)),

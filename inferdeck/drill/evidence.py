@@ -6,6 +6,7 @@ One folder for each run:
     alerts.json           timeline of alerts in Prometheus and Alertmanager
     triage_told.json      triage's answer when told the alert (absent when none fired)
     triage_blind.json     triage's answer when told the time alone
+    report_by_alert.json  the report that the alert itself started
     rings/                the recorder's files, as read at the time of triage
     prometheus/           Prometheus' data folder
     metrics/              last exposition of the exporter and of the service

@@ -13,6 +13,7 @@ from typing import Any
 
 from inferdeck.drill.evidence import copy_rings, hold_alive, save_json, save_metrics
 from inferdeck.drill.program import Program, load_module
+from inferdeck.drill.reports import await_report, named_slug
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
 from inferdeck.drill.score import Fault, judge
 from inferdeck.drill.triage_call import ask
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 Say = Callable[[str], None]
+# how long the report that the alert starts may take: group wait, delivery, 15 s of triage, and room
+REPORT_SECONDS = 40.0
 Tools = dict[str, str]
 
 
@@ -249,11 +252,18 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
             fired = wait_for_alert(scene, program.slug, plan)
             say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
             answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
+            started = await_report(stack_plan.url("triage_port"), program.slug, REPORT_SECONDS) if fired else None
+        if started is not None:
+            save_json(folder / "report_by_alert.json", started)
         handle = scene.handle
         save_metrics(
             {"exporter": f"{handle.exporter_url}/metrics", "service": f"{handle.admin_url}/metrics"}, folder / "metrics"
         )
-        measured = {"traffic": scene.traffic.stop(), "ready_at_end": _health(scene)}
+        measured = {
+            "traffic": scene.traffic.stop(),
+            "ready_at_end": _health(scene),
+            "report_names": named_slug(started) if started else None,
+        }
         save_json(folder / "alerts.json", scene.watch.timeline)
     fault = Fault(
         slug=program.slug,

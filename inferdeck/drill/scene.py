@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from inferdeck.drill.handle import StackHandle
 from inferdeck.drill.program import Program
@@ -41,7 +42,7 @@ class Scene:
     watch: AlertWatch
     flag: Path
     base_rate: float
-    reviews: dict[str, float]
+    reviews: dict[str, Any]
 
     @property
     def handle(self) -> StackHandle:

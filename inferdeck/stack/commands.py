@@ -23,8 +23,8 @@ from inferdeck.version import ROOT
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
 
 Say = Callable[[str], None]
-# what `down --purge` removes: folders that the parts make; drills and reports of other days stay
-PURGED = ("logs", "prometheus", "alertmanager", "reports", "triage", "exporter", "run")
+# what `down --purge` removes: what the parts make; evidence of drills stays
+PURGED = ("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "rows", "run")
 
 
 def find_tools() -> dict[str, str]:
@@ -168,10 +168,13 @@ def _stop_supervisor(record: ProcessRecord, grace_seconds: float) -> dict[str, A
 
 
 def _purge(settings: StackSettings, ring_dir: Path) -> list[str]:
-    folders = [settings.state_path / name for name in PURGED] + [ring_dir]
     gone = []
-    for folder in folders:
-        if folder.is_dir():
-            shutil.rmtree(folder)
-            gone.append(str(folder))
+    for place in [*(settings.state_path / name for name in PURGED), ring_dir]:
+        if place.is_dir():
+            shutil.rmtree(place)
+        elif place.exists():
+            place.unlink()
+        else:
+            continue
+        gone.append(str(place))
     return gone

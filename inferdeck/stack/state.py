@@ -170,6 +170,7 @@ def only_stack(state_dir: Path) -> Iterator[None]:
     Raises:
         CannotRun: If another process holds it, or parts of an earlier stack still run.
     """
+    make_private_folder(state_dir)
     run = make_private_folder(state_dir / "run")
     handle = os.open(run / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:

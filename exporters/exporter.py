@@ -32,8 +32,6 @@ __all__ = ["CannotStartError", "Exporter", "version"]
 
 STATE_NAME: Final = "exporter.state"
 LOCK_NAME: Final = "exporter.lock"
-# A scrape right after a tick shows what the tick saw.
-_FRESH_SECONDS: Final = 0.1
 _MOST_TICKS_TO_CATCH_UP: Final = 1000
 
 _log = logging.getLogger(__name__)
@@ -115,8 +113,7 @@ class Exporter:
     def collect(self) -> list[Family]:
         """Return all families, fresh."""
         with self._lock:
-            if self._clock() - self._ticked_at > _FRESH_SECONDS:
-                self._tick_locked()
+            self._tick_locked()
             gauges = (
                 service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
                 | self._host.sample()

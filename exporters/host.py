@@ -50,7 +50,7 @@ class HostSampler:
         idle = times.idle + getattr(times, "iowait", 0.0)
         if self._last is None:
             self._last = (total, idle)
-        elif total - self._last[0] >= self._shortest:
+        elif total > self._last[0] and total - self._last[0] >= self._shortest:
             passed, idled = total - self._last[0], idle - self._last[1]
             self._ratio = min(1.0, max(0.0, 1.0 - idled / passed))
             self._last = (total, idle)

@@ -21,6 +21,7 @@ __all__ = [
     "ROUTE_LIMIT",
     "SENTIMENTS",
     "STAGE_LIMIT",
+    "UNRECORDED_REASONS",
     "WORKER_LIMIT",
     "input_bucket",
 ]
@@ -51,6 +52,16 @@ PROBE_LIMIT: Final = 32
 PHASE_LIMIT: Final = 32
 
 LOST_REASONS: Final = ("overwritten", "torn", "no_state", "vanished")
+# Words of the recorder (probes): why a request left no row that can be read.
+UNRECORDED_REASONS: Final = (
+    "begin",
+    "commit",
+    "disk_full",
+    "file_unusable",
+    "folder_foreign",
+    "folder_not_private",
+    "folder_unusable",
+)
 DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
 KEPT_REASONS: Final = (
     "error",

@@ -35,6 +35,7 @@ from exporters.labels import (
     ROUTE_LIMIT,
     SENTIMENTS,
     STAGE_LIMIT,
+    UNRECORDED_REASONS,
     WORKER_LIMIT,
     input_bucket,
 )
@@ -313,7 +314,7 @@ _TELEMETRY = (
         "counter",
         "requests",
         "Requests, or parts of them, that the recorder could not write, by why.",
-        labels={"reason": ()},
+        labels={"reason": UNRECORDED_REASONS},
         limits={"reason": REASON_LIMIT},
         source="status page",
     ),

@@ -288,13 +288,21 @@ def _decoded(
     return columns, kinds
 
 
+def _as_objects(values: Array, kind: str) -> Array:
+    """Return a column as Python objects, None where it is absent."""
+    absent = np.isnan(values) if kind == "float" else values == (KINDS[kind].absent if kind != "str" else "")
+    objects = values.astype(object)
+    objects[absent] = None
+    return objects
+
+
 def _joined(parts: list[tuple[dict[str, Array], dict[str, str]]]) -> dict[str, Array]:
     """Return the columns of all parts under each other, absent values where a part has no such column."""
     names = list(dict.fromkeys(name for columns, _ in parts for name in columns))
     joined: dict[str, Array] = {}
     for name in names:
         kinds = {kinds.get(name) for columns, kinds in parts if name in columns}
-        # Two workers may have given one attribute different types; then it is kept as Python objects.
+        # Two workers may have given one attribute different types; then it is kept as Python objects, None for absent.
         mixed = len(kinds) > 1
         pieces = []
         for columns, own in parts:
@@ -304,7 +312,7 @@ def _joined(parts: list[tuple[dict[str, Array], dict[str, str]]]) -> dict[str, A
                 fill = "" if kind in ("str", "bytes32") or mixed else KINDS[kind].absent
                 dtype = object if fill == "" else np.dtype(KINDS[kind].dtype)
                 values = np.full(len(columns["seq"]), fill, dtype=dtype)
-            pieces.append(values.astype(object) if mixed else values)
+            pieces.append(_as_objects(values, own.get(name, "str")) if mixed else values)
         joined[name] = np.concatenate(pieces)
     if joined:
         order = np.argsort(joined["start_unix_ns"], kind="stable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -86,8 +87,13 @@ class TraceView:
     pid: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON form."""
-        return asdict(self)
+        """Return the JSON form; infinite numbers, which JSON does not have, become text."""
+        form = asdict(self)
+        for span in form["spans"]:
+            for key, value in span["attributes"].items():
+                if isinstance(value, float) and not math.isfinite(value):
+                    span["attributes"][key] = str(value)
+        return form
 
 
 def view_row(plan: RowPlan, row: Sequence[Any], strings: Sequence[str], header: Header) -> TraceView:

@@ -69,7 +69,7 @@ class Flight:
         known: dict[str, Any] = {
             "trace_hi": 0xABCD,
             "trace_lo": (self.trace << 56) | 0x1234,
-            "span_id": 1000 + self.trace,
+            "span_id": (int(self.path.stem[-8:], 16) << 16) + self.trace,
             "start_unix_ns": self.clock,
             "duration_ns": 5_000_000,
             "session_hash": session_hash(self.owned.key, session.encode()),

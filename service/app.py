@@ -17,7 +17,8 @@ from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from service.backend import Backend
 from service.endpoint import Limits, SentimentEndpoint
@@ -41,6 +42,14 @@ _ROUTING: Final[dict[int, tuple[Reason, str]]] = {
     404: ("not_found", "there is nothing at this path; the service answers POST /v1/sentiment"),
     405: ("method", "this path does not take this method; see the header Allow"),
 }
+
+
+class _NamedRoute(Route):
+    """A plain route that leaves itself in the scope, as FastAPI's own do: rows take their route from there."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child_scope = super().matches(scope)
+        return match, {**child_scope, "route": self} if match is not Match.NONE else child_scope
 
 
 def load_model(settings: Settings) -> Backend:
@@ -85,8 +94,8 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
         link.record,
     )
-    app.router.routes.append(Route("/v1/sentiment", endpoint, methods=["POST"]))
-    app.router.routes.append(Route("/openapi.yaml", _contract, methods=["GET"]))
+    app.router.routes.append(_NamedRoute("/v1/sentiment", endpoint, methods=["POST"]))
+    app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))
 
     async def routing_error(_request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500

@@ -17,7 +17,7 @@ import yaml
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from numpy.typing import NDArray
-from referencing import Registry, Resource
+from referencing import Registry
 from referencing.jsonschema import DRAFT202012
 
 from service.app import create_app
@@ -178,9 +178,7 @@ class Judge:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document = document
-        self._registry: Registry[Any] = Registry().with_resource(
-            "urn:contract", Resource(contents=document, specification=DRAFT202012)
-        )
+        self._registry: Registry[Any] = Registry().with_resource("urn:contract", DRAFT202012.create_resource(document))
 
     def validate(self, schema: str, value: Any) -> None:
         """Hold a value against a named schema of the contract."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
@@ -326,7 +326,9 @@ async def call(app: Any, body: bytes, headers: list[tuple[bytes, bytes]]) -> tup
 async def test_client_that_leaves_in_its_body_gets_nothing(serve: Any) -> None:
     """A disconnect before the end of the body ends the request without an answer or an error."""
     sent: list[Any] = []
-    messages = iter([{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}])
+    messages: Iterator[dict[str, Any]] = iter(
+        [{"type": "http.request", "body": b"{", "more_body": True}, {"type": "http.disconnect"}]
+    )
 
     async def receive() -> dict[str, Any]:
         return next(messages)

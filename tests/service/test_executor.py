@@ -6,7 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -88,9 +88,13 @@ async def test_idle_thread_keeps_nothing_of_its_last_work(executor: BoundedExecu
     class Text:
         pass
 
-    def make() -> tuple[Any, weakref.ref[Text]]:
+    def make() -> tuple[Callable[[int], bool], weakref.ref[Text]]:
         text = Text()
-        return (lambda _ns, text=text: text is not None), weakref.ref(text)
+
+        def work(_waited_ns: int) -> bool:
+            return isinstance(text, Text)
+
+        return work, weakref.ref(text)
 
     work, alive = make()
     assert await executor.run(work, 5)

@@ -72,12 +72,11 @@ class Exporter:
         state = self._load()
         self.state = state or State()
         self.sender = self._make_sender()
-        tap = SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None
         self.follower = Follower(
             settings.ring_dir,
             self.state,
             without_state=state is None,
-            on_rows=tap.offer if tap else None,
+            tap=SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None,
             last_flight_files=settings.last_flight_files,
             last_flight_bytes=settings.last_flight_bytes,
         )

@@ -12,29 +12,39 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from exporters.aggregate import aggregate
 from exporters.ring_folder import READ_ERRORS
+from exporters.rows import OpenRequest, open_requests
 from exporters.state import RingState, State
 from exporters.status_page import cumulative
 from exporters.totals import Totals
 from probes.folder import is_locked
 from probes.reader import Header, RingFile, list_rings
 
-__all__ = ["Followed", "Follower"]
+__all__ = ["Followed", "Follower", "Tap"]
 
 Rows = npt.NDArray[Any]
-OnRows = Callable[[Header, Rows, Sequence[str]], Totals]
 
 _log = logging.getLogger(__name__)
 
 _READ_ROWS: Final = 8192
 # A full ring of the default size is read in one tick; a larger one in several, so that a scrape is never kept long.
 _MOST_ROWS_A_TICK: Final = 65_536
+
+
+class Tap(Protocol):
+    """What else wants the rows; returns what to add to the totals."""
+
+    def offer(self, header: Header, rows: Rows, strings: Sequence[str]) -> Totals:
+        """Take new rows."""
+
+    def offer_unfinished(self, header: Header, requests: Sequence[OpenRequest], ended_unix_ns: int) -> Totals:
+        """Take the requests that a dead worker never ended."""
 
 
 @dataclass
@@ -69,7 +79,7 @@ class Follower:
         state: State,
         *,
         without_state: bool,
-        on_rows: OnRows | None = None,
+        tap: Tap | None = None,
         last_flight_files: int = 16,
         last_flight_bytes: int = 512 << 20,
         now_unix_ns: Callable[[], int] = time.time_ns,
@@ -80,7 +90,7 @@ class Follower:
             ring_dir: Folder of ring files; it may come later.
             state: Cursors and totals, changed in place.
             without_state: Nothing is known about the files that are there: start at their heads, count what is skipped.
-            on_rows: Also gets all new rows (header, rows, strings); returns what to add to the totals.
+            tap: Also gets all new rows, and the requests that dead workers never ended.
             last_flight_files: Files of dead workers that are kept.
             last_flight_bytes: Bytes that these may take.
             now_unix_ns: The clock.
@@ -90,7 +100,7 @@ class Follower:
         self.unreadable: set[str] = set()
         self.followed: dict[str, Followed] = {}
         self._skip_existing = without_state
-        self._on_rows = on_rows
+        self._tap = tap
         self._last_flight_files = last_flight_files
         self._last_flight_bytes = last_flight_bytes
         self._now = now_unix_ns
@@ -164,14 +174,21 @@ class Follower:
         followed.alive = ring.owner_alive()
         self._read_rows(followed)
         self._read_status(followed)
-        slots = ring.open_slots()
-        followed.open_starts = slots["start_unix_ns"] if followed.alive else slots["start_unix_ns"][:0]
-        if not followed.alive and not followed.unread:
-            names = ring.header.stage_names
-            for number in slots["stage"].tolist():
-                stage = (names[number] if number < len(names) else "") or "(none)"
-                self.state.totals.add("model_unfinished_requests_total", (stage,), 1)
-            state.finished, state.died_unix_ns, state.seen = True, self._now(), Totals()
+        if followed.alive:
+            followed.open_starts = ring.open_slots()["start_unix_ns"]
+        elif not followed.unread:
+            self._finish(followed)
+
+    def _finish(self, followed: Followed) -> None:
+        """Count the requests that a dead worker never ended, once."""
+        now = self._now()
+        requests = open_requests(followed.ring, alive=False)
+        for request in requests:
+            self.state.totals.add("model_unfinished_requests_total", (request.stage or "(none)",), 1)
+        if self._tap and requests:
+            self.state.totals.merge(self._tap.offer_unfinished(followed.ring.header, requests, now))
+        followed.open_starts = followed.open_starts[:0]
+        followed.state.finished, followed.state.died_unix_ns, followed.state.seen = True, now, Totals()
 
     def _read_rows(self, followed: Followed) -> None:
         """Read and count new rows, a bounded number."""
@@ -186,8 +203,8 @@ class Follower:
                 delta.add("telemetry_rows_lost_total", ("overwritten",), batch.lost)
             if batch.torn:
                 delta.add("telemetry_rows_lost_total", ("torn",), batch.torn)
-            if self._on_rows and len(batch.rows):
-                delta.merge(self._on_rows(header, batch.rows, strings))
+            if self._tap and len(batch.rows):
+                delta.merge(self._tap.offer(header, batch.rows, strings))
             totals.merge(delta)
             # Cursor and totals move together: a state saved between two of them would count rows twice or never.
             state.cursor = batch.cursor

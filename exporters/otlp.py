@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from exporters.names import OUTCOMES
 from exporters.row_plan import RowPlan, Value, stage_span_id
+from exporters.rows import OpenRequest
 
-__all__ = ["SpanWriter", "export_request", "resource_bytes"]
+__all__ = ["SpanWriter", "export_request", "open_span", "resource_bytes"]
 
 _MASK: Final = 2**64 - 1
 _TIMES: Final = struct.Struct("<BQBQ").pack
@@ -32,8 +33,6 @@ _STATUS_ERROR: Final = b"\x7a\x02\x18\x02"
 
 def _varint(number: int) -> bytes:
     """Return *number* (0 or more) as a varint."""
-    if number < 128:
-        return bytes((number,))
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -42,15 +41,20 @@ def _varint(number: int) -> bytes:
     return bytes(out)
 
 
-def _field(tag: int, body: bytes) -> bytes:
+# Lengths of nearly all fields; a table is a third of the cost of working them out.
+_VARINTS: Final = [_varint(number) for number in range(2048)]
+
+
+def _field(tag: bytes, body: bytes) -> bytes:
     """Return a length-delimited field."""
-    return bytes((tag,)) + _varint(len(body)) + body
+    size = len(body)
+    return tag + (_VARINTS[size] if size < 2048 else _varint(size)) + body
 
 
-def _key_value(tag: int, key: str, value: Value) -> bytes:
+def _key_value(tag: bytes, key: str, value: Value) -> bytes:
     """Return a KeyValue as the repeated field *tag*."""
     if isinstance(value, str):
-        body = _field(0x0A, value.encode("utf-8", "replace"))
+        body = _field(b"\x0a", value.encode("utf-8", "replace"))
     elif isinstance(value, bool):
         body = b"\x10\x01" if value else b"\x10\x00"
     elif isinstance(value, int):
@@ -58,7 +62,7 @@ def _key_value(tag: int, key: str, value: Value) -> bytes:
         body = b"\x18" + _varint(value & _MASK)
     else:
         body = b"\x21" + _DOUBLE(value)
-    return _field(tag, _field(0x0A, key.encode("utf-8", "replace")) + _field(0x12, body))
+    return _field(tag, _field(b"\x0a", key.encode("utf-8", "replace")) + _field(b"\x12", body))
 
 
 class SpanWriter:
@@ -70,18 +74,18 @@ class SpanWriter:
     def __init__(self, plan: RowPlan) -> None:
         self._plan = plan
         self._cache: dict[tuple[str, Value, type], bytes] = {}
-        self._names = [_field(0x2A, stage.name.encode("utf-8", "replace")) + _INTERNAL for stage in plan.stages]
+        self._names = [_field(b"\x2a", stage.name.encode("utf-8", "replace")) + _INTERNAL for stage in plan.stages]
 
     def _attributes(self, pairs: Iterable[tuple[str, Value]]) -> bytes:
         """Return the attributes as repeated field 9 of a span."""
         parts = []
         for key, value in pairs:
             if isinstance(value, float):
-                parts.append(_key_value(0x4A, key, value))
+                parts.append(_key_value(b"\x4a", key, value))
                 continue
             found = self._cache.get((key, value, type(value)))
             if found is None:
-                found = _key_value(0x4A, key, value)
+                found = _key_value(b"\x4a", key, value)
                 if len(self._cache) < 4096:
                     self._cache[key, value, type(value)] = found
             parts.append(found)
@@ -98,7 +102,7 @@ class SpanWriter:
         trace = b"\x0a\x10" + row[place["trace_hi"]].to_bytes(8, "big") + row[place["trace_lo"]].to_bytes(8, "big")
         root_id, began = row[place["span_id"]], row[place["start_unix_ns"]]
         session = row[place["session"]].decode("ascii", "replace")
-        session_attribute = _key_value(0x4A, "session.id", session) if session else b""
+        session_attribute = _key_value(b"\x4a", "session.id", session) if session else b""
         ids = [stage_span_id(root_id, stage) for stage in plan.stages]
 
         spans = [self._root(row, strings, trace, session, session_attribute)]
@@ -121,7 +125,7 @@ class SpanWriter:
                     )
                 )
             )
-        return b"".join([_field(0x12, span) for span in spans]), len(spans)
+        return b"".join([_field(b"\x12", span) for span in spans]), len(spans)
 
     def _root(
         self, row: Sequence[Any], strings: Sequence[str], trace: bytes, session: str, session_attribute: bytes
@@ -141,11 +145,11 @@ class SpanWriter:
                 trace,
                 b"\x12\x08" + row[place["span_id"]].to_bytes(8, "big"),
                 b"\x22\x08" + parent.to_bytes(8, "big") if parent else b"",
-                _field(0x2A, name.encode("utf-8", "replace")),
+                _field(b"\x2a", name.encode("utf-8", "replace")),
                 _SERVER,
                 _TIMES(0x39, began & _MASK, 0x41, began + row[place["duration_ns"]] & _MASK),
                 session_attribute,
-                _key_value(0x4A, "session_id", session) if session else b"",
+                _key_value(b"\x4a", "session_id", session) if session else b"",
                 self._attributes(pairs),
                 _STATUS_ERROR if failed else b"",
                 _REMOTE_PARENT if parent else _LOCAL_PARENT,
@@ -153,9 +157,45 @@ class SpanWriter:
         )
 
 
+def open_span(request: OpenRequest, ended_unix_ns: int) -> bytes:
+    """Return a request that started and never ended as one span in error, as repeated field 2 of ScopeSpans.
+
+    Args:
+        request: The request, of a worker that is dead.
+        ended_unix_ns: When the worker was found dead.
+    """
+    session, parent = request.session, request.parent_span_id
+    pairs: dict[str, Value] = {
+        "session.id": session,
+        "session_id": session,
+        "outcome": "unfinished",
+        "error.type": "worker_died",
+        "last_stage": request.stage,
+        "http.request.method": request.method,
+        "client_release": request.client_release,
+        "device_type": request.device_type,
+        "user_agent.name": request.agent_family,
+    }
+    began = request.start_unix_ns
+    span = b"".join(
+        (
+            b"\x0a\x10" + bytes.fromhex(request.trace_id),
+            b"\x12\x08" + bytes.fromhex(request.span_id),
+            b"\x22\x08" + bytes.fromhex(parent) if parent else b"",
+            _field(b"\x2a", (request.method or "HTTP").encode("utf-8", "replace")),
+            _SERVER,
+            _TIMES(0x39, began & _MASK, 0x41, max(began, ended_unix_ns) & _MASK),
+            b"".join(_key_value(b"\x4a", key, value) for key, value in pairs.items() if value != ""),
+            _STATUS_ERROR,
+            _REMOTE_PARENT if parent else _LOCAL_PARENT,
+        )
+    )
+    return _field(b"\x12", span)
+
+
 def resource_bytes(attributes: Mapping[str, Value]) -> bytes:
     """Return a Resource as field 1 of ResourceSpans."""
-    return _field(0x0A, b"".join(_key_value(0x0A, key, value) for key, value in attributes.items()))
+    return _field(b"\x0a", b"".join(_key_value(b"\x0a", key, value) for key, value in attributes.items()))
 
 
 def export_request(batches: Mapping[bytes, Iterable[bytes]], version: str) -> bytes:
@@ -165,7 +205,7 @@ def export_request(batches: Mapping[bytes, Iterable[bytes]], version: str) -> by
         batches: `resource_bytes` -> spans of that resource, as `SpanWriter.encode` returns them.
         version: Version of the exporter, which is the instrumentation scope's.
     """
-    scope = _field(0x0A, _field(0x0A, b"inferdeck") + _field(0x12, version.encode()))
+    scope = _field(b"\x0a", _field(b"\x0a", b"inferdeck") + _field(b"\x12", version.encode()))
     return b"".join(
-        _field(0x0A, resource + _field(0x12, scope + b"".join(spans))) for resource, spans in batches.items()
+        _field(b"\x0a", resource + _field(b"\x12", scope + b"".join(spans))) for resource, spans in batches.items()
     )

@@ -90,7 +90,8 @@ class RowTable:
         open: Requests in flight or never ended.
         statuses: Ring -> its worker's last status page, of workers that wrote one.
         rings: Ring -> what is known about the file.
-        losses: Why rows are missing -> how many: `overwritten`, `torn`, `unreadable` (files).
+        losses: Why something is missing -> how many: `torn` (rows), `unreadable` (files).
+        overwritten: Rows that were too old for the rings to hold still: not lost, for the exporter has counted them.
     """
 
     columns: Mapping[str, Array]
@@ -99,6 +100,7 @@ class RowTable:
     statuses: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     rings: Mapping[str, RingInfo] = field(default_factory=dict)
     losses: Mapping[str, int] = field(default_factory=dict)
+    overwritten: int = 0
 
     def __len__(self) -> int:
         return len(self.columns["seq"]) if "seq" in self.columns else 0
@@ -155,7 +157,7 @@ class RowTable:
     def where(self, mask: Array) -> RowTable:
         """Return the table with the rows that *mask* (booleans or indexes) selects; all else stays."""
         chosen = {name: values[mask] for name, values in self.columns.items()}
-        return RowTable(chosen, self.parents, self.open, self.statuses, self.rings, self.losses)
+        return RowTable(chosen, self.parents, self.open, self.statuses, self.rings, self.losses, self.overwritten)
 
     def trace_id(self, row: int) -> str:
         """Return the trace id of one row, 32 hex digits."""
@@ -175,7 +177,8 @@ def load_rows(ring_dir: Path | str, since_ns: int | None = None, until_ns: int |
     found_open: list[OpenRequest] = []
     statuses: dict[str, dict[str, Any]] = {}
     rings: dict[str, RingInfo] = {}
-    losses = {"overwritten": 0, "torn": 0, "unreadable": 0}
+    losses = {"torn": 0, "unreadable": 0}
+    older = 0
     for ring in open_rings(Path(ring_dir)):
         if not isinstance(ring, RingFile):
             losses["unreadable"] += 1
@@ -195,9 +198,9 @@ def load_rows(ring_dir: Path | str, since_ns: int | None = None, until_ns: int |
         rings[name] = RingInfo(header, alive, overwritten + torn + len(rows), len(rows))
         if status is not None:
             statuses[name] = status
-        losses["overwritten"] += overwritten
+        older += overwritten
         losses["torn"] += torn
-    return RowTable(_joined(parts), parents, tuple(found_open), statuses, rings, losses)
+    return RowTable(_joined(parts), parents, tuple(found_open), statuses, rings, losses, older)
 
 
 def open_requests(ring: RingFile, alive: bool) -> list[OpenRequest]:

@@ -12,8 +12,9 @@ import numpy.typing as npt
 from exporters.keep import KeepRules, keep_reasons
 from exporters.labels import KEPT_REASONS
 from exporters.names import OUTCOMES, input_bucket
-from exporters.otlp import SpanWriter, resource_bytes
+from exporters.otlp import SpanWriter, open_span, resource_bytes
 from exporters.row_plan import RowPlan
+from exporters.rows import OpenRequest
 from exporters.sender import Parcel, Sender
 from exporters.totals import Totals
 from probes.reader import Header
@@ -64,6 +65,15 @@ class SpanTap:
         for row in kept.tolist():
             body, spans = writer.encode(row, strings)
             self._sender.put(Parcel(resource, body, spans, _mark(plan, row)))
+        return counts
+
+    def offer_unfinished(self, header: Header, requests: Sequence[OpenRequest], ended_unix_ns: int) -> Totals:
+        """Queue the requests that a dead worker never ended: all of them, for each is a fault."""
+        counts = Totals()
+        resource = resource_bytes(resource_attributes(header, self._version))
+        for request in requests:
+            self._sender.put(Parcel(resource, open_span(request, ended_unix_ns), 1))
+            counts.add("telemetry_traces_kept_total", ("unfinished",), 1)
         return counts
 
     def _writer(self, header: Header, dtype: np.dtype[Any]) -> tuple[bytes, SpanWriter, RowPlan]:

@@ -305,6 +305,10 @@ def test_spans_reach_a_collector_that_comes_back(
         pointed = set(re.findall(r'trace_id="([0-9a-f]{32})"', httpx.get(address, headers=accept).text))
         assert pointed
         assert pointed <= {span.trace_id.hex() for span in collector.spans}
+        worker.serve("/hang")
+        worker.end(signal.SIGKILL)
+        assert wait_for(lambda: exporter.metrics()['telemetry_traces_kept_total{reason="unfinished"}'] == 1)
+        assert wait_for(lambda: collector.spans[-1].status.code == 2 and len(collector.spans[-1].attributes) > 4)
     finally:
         collector.close()
 

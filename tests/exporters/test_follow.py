@@ -271,19 +271,28 @@ def test_new_rows_are_handed_on_with_what_they_add(ring_dir: Path, fly: Callable
     """The span tap sees each row once, and its counts are part of the totals."""
     seen: list[int] = []
 
-    def tap(_header: Any, rows: Any, strings: Any) -> Totals:
-        seen.extend(rows["seq"].tolist())
-        assert strings[rows["route"][0]] == "/v1/sentiment"
-        totals = Totals()
-        totals.add("telemetry_traces_kept_total", ("random",), len(rows))
-        return totals
+    class Tap:
+        def offer(self, _header: Any, rows: Any, strings: Any) -> Totals:
+            seen.extend(rows["seq"].tolist())
+            assert strings[rows["route"][0]] == "/v1/sentiment"
+            totals = Totals()
+            totals.add("telemetry_traces_kept_total", ("random",), len(rows))
+            return totals
+
+        def offer_unfinished(self, _header: Any, requests: Any, _ended_unix_ns: int) -> Totals:
+            seen.extend(-1 for _ in requests)
+            return Totals()
 
     flight = fly()
-    follower = follower_of(ring_dir, on_rows=tap)
+    follower = follower_of(ring_dir, tap=Tap())
     for _ in range(3):
         flight.row()
         follower.tick()
-    assert seen == [0, 1, 2]
+    flight.begin()
+    flight.die()
+    follower.tick()
+    follower.tick()
+    assert seen == [0, 1, 2, -1]
     assert follower.state.totals.value("telemetry_traces_kept_total", "random") == 3
 
 

@@ -11,8 +11,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
-from exporters.otlp import SpanWriter, export_request, resource_bytes
+from exporters.otlp import SpanWriter, export_request, open_span, resource_bytes
 from exporters.row_plan import RowPlan
+from exporters.rows import open_requests
 from exporters.span_tap import resource_attributes
 from exporters.trace_view import view_row
 from probes.reader import RingFile
@@ -182,6 +183,21 @@ def test_any_attributes_are_encoded_as_the_official_classes_would(values: dict[s
     }
     assert clean == found
     assert [type(value) for value in clean.values()] == [type(value) for value in found.values()]
+
+
+def test_a_request_that_never_ended_is_a_span_in_error(fly: Callable[..., Flight]) -> None:
+    """A killed worker's requests reach the trace backend, with the last stage that they reached."""
+    flight = fly()
+    record = flight.begin(stage="model.forward")
+    with RingFile(flight.path) as ring:
+        (request,) = open_requests(ring, alive=False)
+    raw = export_request({resource_bytes({}): [open_span(request, request.start_unix_ns + 7)]}, "1")
+    (span,) = ExportTraceServiceRequest.FromString(raw).resource_spans[0].scope_spans[0].spans
+    assert span.trace_id.hex() == record.trace_id
+    assert span.end_time_unix_nano - span.start_time_unix_nano == 7
+    assert span.status.code == Status.STATUS_CODE_ERROR
+    assert {"last_stage": "model.forward", "error.type": "worker_died"}.items() <= attributes(span).items()
+    assert attributes(span)["session.id"] == attributes(span)["session_id"] == "session-0123456789ab"
 
 
 def test_sending_a_row_again_makes_no_second_span(fly: Callable[..., Flight]) -> None:

@@ -14,7 +14,7 @@ from time import perf_counter_ns
 from typing import Any, Final, Protocol
 
 from probes.intake import Intake
-from probes.plan import WIRE_INDEX
+from probes.plan import FIXED_INDEX, WIRE_INDEX
 from probes.record import CURRENT, Record
 from probes.recorder import Recorder
 from probes.schema import NEVER
@@ -28,6 +28,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+DURATION: Final = FIXED_INDEX["duration_ns"]
 RECEIVE_START: Final = WIRE_INDEX["network.receive/start_ns"]
 RECEIVE_DURATION: Final = WIRE_INDEX["network.receive/duration_ns"]
 RECEIVED_BYTES: Final = WIRE_INDEX["network.receive/bytes"]
@@ -91,7 +92,7 @@ class _Exchange:
             if not message.get("more_body", False):
                 return self._send_last(message)
         elif kind == "http.response.start":
-            self.status = message["status"]
+            self.status = message.get("status", 0)
             self._row[SEND_START] = perf_counter_ns() - self._started_ns
         elif kind in LAST_MESSAGES:
             return self._send_last(message)
@@ -101,7 +102,9 @@ class _Exchange:
         await self._send(message)
         self.complete = True
         row = self._row
-        row[SEND_DURATION] = perf_counter_ns() - self._started_ns - row[SEND_START]
+        # The request ends here: what the app does afterwards, such as background tasks, nobody waits for.
+        row[DURATION] = ended = perf_counter_ns() - self._started_ns
+        row[SEND_DURATION] = ended - row[SEND_START]
         row[SENT_BYTES] = self._sent_bytes
 
 

@@ -146,7 +146,8 @@ class Intake:
             disconnected: Whether the client went away before the answer was complete.
         """
         row = record.row
-        row[I_DURATION] = perf_counter_ns() - record.started_ns
+        if not row[I_DURATION]:  # the answer was not completed
+            row[I_DURATION] = perf_counter_ns() - record.started_ns
         row[I_STATUS] = status
         if not row[I_ROUTE]:
             route = scope.get("route")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from probes import FlightRecorder, Recorder, RecorderSettings, current
+from probes import FlightRecorder, Recorder, RecorderSettings, current, stage
 from probes.folder import read_key, session_hash
 from probes.reader import RingFile
 
@@ -80,6 +80,23 @@ def test_bodies_are_measured_in_both_directions_and_not_kept(serve: Serve, ring:
     assert row["network.receive/duration_ns"] >= 10 * 1_000_000
     assert row["network.send/duration_ns"] >= 4 * 1_000_000
     assert row["network.receive/start_ns"] < row["network.send/start_ns"] < row["duration_ns"]
+
+
+def test_what_an_app_does_after_its_answer_is_not_the_request_s_duration(
+    serve: Serve, ring: RingFile, decode: Decode
+) -> None:
+    """Background tasks run after the last byte: nobody waits for them."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await answering()(scope, receive, send)
+        await asyncio.sleep(0.2)
+        with stage("background"):
+            pass
+
+    serve(app).run()
+    row = decode(ring)[0]
+
+    assert row["duration_ns"] < 150_000_000 < row["background/start_ns"]
 
 
 def test_an_app_that_never_reads_the_body_has_no_receive_stage(serve: Serve, ring: RingFile, decode: Decode) -> None:

@@ -113,7 +113,7 @@ def _blocked(view: TraceView, rows: Rows | None, lost: float) -> str:
     if not overlaps or seconds < LEAST_SHARE * lost:
         return ""
     _, worst = max(overlaps, key=lambda pair: pair[0])
-    by = f" by {_frame(worst)}" if worst.stack else "; what blocked it left no stack"
+    by = f" by {worst.frame}" if worst.stack else "; what blocked it left no stack"
     return f"the event loop was blocked for {_s(seconds)} of it{by}"
 
 
@@ -149,7 +149,7 @@ def _unfinished(view: TraceView, rows: Rows | None) -> str:
     if view.outcome != "in_flight":
         return f"it never ended: its worker is gone; it was {where}"
     blocked = _episodes(view, rows)
-    by = f"; the event loop was blocked meanwhile by {_frame(blocked[-1])}" if blocked and blocked[-1].stack else ""
+    by = f"; the event loop was blocked meanwhile by {blocked[-1].frame}" if blocked and blocked[-1].stack else ""
     return f"it has not ended yet; it is {where}{by}"
 
 
@@ -160,12 +160,6 @@ def _ended(view: TraceView, reason: str) -> str:
     attributes = view.spans[0].attributes if view.spans else {}
     told = attributes.get("reason") or attributes.get("error.type") or ""
     return f"{view.outcome}{f' ({told})' if told else ''}; {reason}"
-
-
-def _frame(episode: Episode) -> str:
-    """Return the innermost frame with the last two parts of its path: enough to find it, nothing of the machine."""
-    path, _, rest = episode.stack[0].partition(":")
-    return f"{'/'.join(path.split('/')[-2:])}:{rest}"
 
 
 def _s(seconds: float) -> str:

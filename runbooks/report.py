@@ -148,7 +148,8 @@ def _value(value: object) -> str:
         return {True: "true", False: "false", None: "?"}[value]
     if isinstance(value, int | float):
         return f"{value:.3g}"
-    return str(value)[-12:]
+    # A text has no place in a column of figures; the line below it says it in full.
+    return "(text)"
 
 
 def _seconds(value: float | None) -> str:

@@ -34,6 +34,14 @@ class Episode:
     duration_s: float
     stack: tuple[str, ...]
 
+    @property
+    def frame(self) -> str:
+        """The innermost frame with the last two parts of its path: enough to find it, nothing of the machine."""
+        if not self.stack:
+            return ""
+        path, _, rest = self.stack[0].partition(":")
+        return f"{'/'.join(path.split('/')[-2:])}:{rest}"
+
 
 @dataclass(frozen=True)
 class RingLife:

@@ -76,9 +76,12 @@ def _from_watched(evidence: Evidence) -> list[dict[str, Any]]:
             layer = "telemetry" if signals.EXPORTER_JOB in signal.name else "runtime"
             measured = {"before": usual, "now": now, "score": round(LEAST_SCORE * (now - usual) / signal.effect, 1)}
             found.append({"signal": signal.name, "layer": layer, "source": signal.source} | measured)
-    for ring in evidence.rows.rings if evidence.rows else ():
+    rings = evidence.rows.rings if evidence.rows else ()
+    # A worker that was started again has its number from its predecessor, whose file stays for a while.
+    at_work = {ring.worker for ring in rings if ring.last_sign_s >= until - 10.0}
+    for ring in rings if at_work else ():
         age = until - ring.last_sign_s
-        if 10.0 < age < until - evidence.window.since:
+        if ring.worker not in at_work and age < until - evidence.window.since:
             text = f"worker {ring.worker} silent while others go on (seconds)"
             found.append(
                 {"signal": text, "layer": "runtime", "source": "ring", "before": 0.0, "now": age, "score": age}

@@ -117,9 +117,8 @@ def blocking_stack(evidence: Evidence) -> StepResult:
     frames: Counter[str] = Counter()
     for _, inside, _ in _episodes(evidence) or []:
         for episode in inside:
-            named = next((f for f in episode.stack[:1] if not any(idle in f for idle in IDLE_FRAMES)), None)
-            if named:
-                frames[named] += 1
+            if episode.frame and not any(idle in episode.frame for idle in IDLE_FRAMES):
+                frames[episode.frame] += 1
     if not frames:
         return StepResult(
             "event_loop.blocking_stack", None, "ring", "status pages: blocked[].stack", "no stack was taken"

@@ -188,7 +188,7 @@ class Generator:
                 status, answer = await self._exchange(encode_request(f"{self._host}:{self._port}", body, session))
         except TimeoutError:
             self.tally.by_status["timeout"] += 1
-        except (OSError, asyncio.IncompleteReadError, ValueError) as error:
+        except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError, IndexError) as error:
             self.tally.by_status["refused" if isinstance(error, ConnectionRefusedError) else "broken"] += 1
         else:
             self.tally.by_status[str(status)] += 1
@@ -263,15 +263,16 @@ def main(argv: list[str]) -> int:
     except (ValueError, TypeError, IndexError) as error:
         sys.stderr.write(f"traffic: {error}\n")
         return 2
-    from service.text.contract import contract_share, to_contract
-    from service.training.corpus import review_texts
+    from service.reviews import review_requests
+    from service.training.corpus import CorpusMissing
 
-    raw = review_texts(plan.bodies, plan.seed)
-    share = contract_share(raw)
-    texts = [text for text in map(to_contract, raw) if text]
-    bodies = [json.dumps({"text": t, "product_id": "AB12345678"}, ensure_ascii=False).encode() for t in texts]
-    print(json.dumps({"ready": True, "reviews": asdict(share)}), flush=True)  # noqa: T201
-    asyncio.run(_main(plan, bodies))
+    try:
+        requests = review_requests(plan.bodies, plan.seed)
+    except CorpusMissing as error:
+        sys.stderr.write(f"traffic: {error}\n")
+        return 2
+    print(json.dumps({"ready": True, "reviews": asdict(requests.share)}), flush=True)  # noqa: T201  # as above
+    asyncio.run(_main(plan, requests.bodies))
     return 0
 
 

@@ -48,8 +48,9 @@ def bar(start_s: float, duration_s: float, total_s: float, cells: int = BAR_CELL
     """
     if total_s <= 0:
         return "#".ljust(cells)
-    first = min(cells - 1, max(0, int(start_s / total_s * cells)))
-    length = max(1, min(cells - first, round(duration_s / total_s * cells)))
+    # shares first: a quotient may be infinite where the total is next to nothing
+    first = min(cells - 1, int(min(1.0, max(0.0, start_s / total_s)) * cells))
+    length = max(1, min(cells - first, round(min(1.0, duration_s / total_s) * cells)))
     return (" " * first + "#" * length).ljust(cells)
 
 

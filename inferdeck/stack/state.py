@@ -84,14 +84,14 @@ class StackState:
         }
 
     @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> StackState:
+    def from_json(cls, raw: Any) -> StackState:
         """Read a state back.
 
         Raises:
             KeyError, ValueError, TypeError: If the text is not what `to_json` writes.
         """
-        if raw.get("format") != FORMAT:
-            raise ValueError(f"format {raw.get('format')!r}")
+        if not isinstance(raw, dict) or raw.get("format") != FORMAT:
+            raise ValueError(f"not a record of format {FORMAT}")
         parts = [
             PartState(**{**part, "record": ProcessRecord.from_json(part["record"]) if part["record"] else None})
             for part in raw["parts"]

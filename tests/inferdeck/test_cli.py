@@ -1,0 +1,139 @@
+"""The console: exit codes, one-line errors, JSON alone on stdout, quick help."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from inferdeck.cli import LazyGroup
+from inferdeck.schema import VERBS, validate
+from inferdeck.version import ROOT
+
+VERBS_WITH_HELP = sorted(LazyGroup.VERBS)
+
+
+def run(
+    *arguments: str, cwd: Path | None = None, timeout_seconds: float = 60, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run the console as its users do, in a process of its own."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("INFERDECK_")}
+    environment |= {"PYTHONPATH": str(ROOT), **variables}
+    argv = [sys.executable, "-P", "-m", "inferdeck", *arguments]
+    return subprocess.run(
+        argv, cwd=cwd, env=environment, capture_output=True, text=True, timeout=timeout_seconds, check=False
+    )
+
+
+@pytest.mark.parametrize("verb", VERBS_WITH_HELP)
+def test_every_verb_has_help_with_an_example(verb: str) -> None:
+    """Help ends well, and shows how the verb is called."""
+    done = run(verb, "--help")
+
+    assert 0 == done.returncode
+    assert f"inferdeck {verb}" in done.stdout.split("Example", 1)[1]
+
+
+def test_the_list_of_verbs_is_shown() -> None:
+    """`inferdeck --help` lists all verbs with a sentence each."""
+    done = run("--help")
+
+    assert 0 == done.returncode
+    for verb in VERBS_WITH_HELP:
+        assert re.search(rf"^  {verb} +\w", done.stdout, re.MULTILINE), verb
+
+
+def test_help_does_not_import_heavy_packages() -> None:
+    """A cold `trace --help` loads neither numpy nor rich, FastAPI or pydantic: that keeps it quick."""
+    code = (
+        "import sys; sys.argv = ['inferdeck', 'trace', '--help']\n"
+        "from inferdeck.cli import run\nrun(['trace', '--help'])\n"
+        "print(sorted({'numpy', 'rich', 'fastapi', 'pydantic', 'httpx', 'yaml'} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert "[]" == done.stderr.strip()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (("nosuchverb",), "No such command"),
+        (("trace", "--slow", "x"), "'x' is not a valid integer"),
+        (("trace",), "ask for one of"),
+        (("trace", "--slow", "1", "--errors"), "ask for one of"),
+        (("trace", "--slow", "1", "--since", "tomorrow"), "is no duration"),
+        (("drill",), "nothing to drill"),
+        (("drill", "no_such_failure"), "no program causes no_such_failure"),
+        (("drill", "--program", "/nonexistent.py"), "cannot read the program"),
+        (("drill", "--expect", "service_down"), "--expect goes with --program"),
+        (("drill", "service_down", "--clean", "3"), "exclude each other"),
+        (("drill", "--rescore", "/nonexistent"), "no kept run"),
+        (("triage", "--payload", "/nonexistent"), "cannot read /nonexistent"),
+    ],
+)
+def test_what_cannot_run_is_one_line_and_exit_2(arguments: tuple[str, ...], word: str, tmp_path: Path) -> None:
+    """Nothing on stdout, one line on stderr, no traceback."""
+    done = run(*arguments, cwd=tmp_path, INFERDECK_RING_DIR=str(tmp_path))
+
+    assert 2 == done.returncode
+    assert "" == done.stdout
+    assert 1 == len(done.stderr.splitlines()), done.stderr
+    assert word in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_debug_shows_the_traceback(tmp_path: Path) -> None:
+    """INFERDECK_DEBUG=1 is for those who mend the tool itself."""
+    done = run("trace", cwd=tmp_path, INFERDECK_DEBUG="1")
+
+    assert "Traceback" in done.stderr
+
+
+def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:
+    """A setting that cannot be read names its variable."""
+    done = run("status", cwd=tmp_path, INFERDECK_STACK_SERVICE_PORT="x")
+
+    assert 2 == done.returncode
+    assert "INFERDECK_STACK_SERVICE_PORT" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("verb", "code"), [("status", 1), ("down", 0), ("doctor", None), ("check", None), ("status --json", 1)]
+)
+def test_json_is_alone_on_stdout_and_has_its_schema(verb: str, code: int | None, tmp_path: Path) -> None:
+    """`--json` before or after the verb gives the same shape, with the stamp of every result."""
+    name, *rest = verb.split()
+    done = run(name, *rest, cwd=tmp_path) if rest else run("--json", name, cwd=tmp_path)
+
+    result = json.loads(done.stdout)
+    validate(name, result)
+    assert ["version", "commit", "started", "took_s"] == list(result)[:4]
+    assert code is None or code == done.returncode
+
+
+def test_a_look_up_without_rows_has_the_shape_and_exit_1(tmp_path: Path) -> None:
+    """An empty folder finds nothing, which is a miss and no error."""
+    done = run("trace", "abcdefghijklmnop1234", "--json", cwd=tmp_path, INFERDECK_RING_DIR=str(tmp_path))
+
+    assert 1 == done.returncode
+    result = json.loads(done.stdout)
+    validate("trace", result)
+    assert [] == result["traces"]
+    assert {"session_id": "abcdefghijklmnop1234"} == result["query"]
+
+
+def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
+    """`export` runs until it is stopped and has no result."""
+    assert set(VERBS) == set(LazyGroup.VERBS) - {"export"}
+    for verb in VERBS:
+        with pytest.raises(Exception, match="required property"):
+            validate(verb, {})

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Mapping
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -19,7 +18,7 @@ import yaml
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
-    InitSettingsSource,
+    EnvSettingsSource,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
@@ -75,15 +74,14 @@ class Settings(BaseSettings):
     @classmethod
     def settings_customise_sources(
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - as above
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Order the sources: arguments, environment, profile's YAML over base.yaml."""
-        profile = os.environ.get("INFERDECK_PROFILE", "dev")
-        return init_settings, env_settings, InitSettingsSource(settings_cls, init_kwargs=_read_yaml(profile))
+        """Take arguments alone: `load_settings` has put files, environment and overrides in order."""
+        return (init_settings,)
 
     @property
     def fingerprint(self) -> str:
@@ -92,47 +90,45 @@ class Settings(BaseSettings):
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 
-def _read_yaml(profile: str) -> dict[str, Any]:
-    """Return base.yaml with the profile's over it.
-
-    Raises:
-        SettingsError: If the profile is unknown, or a file holds no settings or unknown ones.
-    """
+def _read_files(profile: str, folder: Traversable) -> dict[str, Any]:
+    """Return base.yaml with the profile's file over it."""
     if profile not in PROFILES:
         raise SettingsError(f"INFERDECK_PROFILE is {profile!r}; it must be one of {', '.join(PROFILES)}")
-    merged: dict[str, Any] = {}
-    for name in ("base", profile):
-        merged |= _read_file(name)
-    return merged | {"profile": profile}
+    return _read_file(folder, "base") | _read_file(folder, profile) | {"profile": profile}
 
 
-def _read_file(name: str) -> dict[str, Any]:
-    told = f"config/{name}.yaml"
+def _read_file(folder: Traversable, name: str) -> dict[str, Any]:
+    told = f"{name}.yaml"
     try:
-        content = yaml.safe_load(files("service").joinpath("config", f"{name}.yaml").read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
+        content = yaml.safe_load(folder.joinpath(told).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SettingsError(f"{told} cannot be read: {' '.join(str(error).split())}") from error
-    if not isinstance(content, Mapping):
+    # A profile in which nothing differs may be all comments; base.yaml may not.
+    if content is None and name != "base":
+        return {}
+    if not isinstance(content, dict):
         raise SettingsError(f"{told} must hold names and values")
     unknown = sorted(str(key) for key in content if key not in Settings.model_fields or key == "profile")
     if unknown:
         raise SettingsError(f"{told} has unknown settings: {', '.join(unknown)}")
-    return dict(content)
+    return content
 
 
-def load_settings(**overrides: Any) -> Settings:
+def load_settings(config_dir: Traversable | None = None, **overrides: Any) -> Settings:
     """Return the settings of this process.
 
     Args:
+        config_dir: Folder of the YAML files; the package's own unless told.
         overrides: Settings that win over environment and files.
 
     Raises:
         SettingsError: If one cannot be used.
     """
+    profile = os.environ.get("INFERDECK_PROFILE", "dev")
+    values = _read_files(profile, config_dir or files("service").joinpath("config"))
     try:
-        return Settings(**overrides)
+        return Settings(**(values | EnvSettingsSource(Settings)() | overrides))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        name = str(first["loc"][0]) if first["loc"] else "settings"
-        shown = f"{ENV_PREFIX}{name.upper()}" if re.fullmatch(r"[a-z_]+", name) else name
-        raise SettingsError(f"{shown}: {first['msg']}") from error
+        name = str(first["loc"][0]) if first["loc"] else "SETTINGS"
+        raise SettingsError(f"{ENV_PREFIX}{name.upper()}: {first['msg']}") from error

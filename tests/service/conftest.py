@@ -79,7 +79,12 @@ def settings_maker(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..
     monkeypatch.setenv("INFERDECK_STATE_DIR", str(folder / "state"))
 
     def make(**overrides: Any) -> Settings:
-        defaults = {"port": 0, "admin_port": 0, "model_dir": folder / "model", "model_retry_seconds": 0.05}
+        defaults: dict[str, Any] = {
+            "port": 0,
+            "admin_port": 0,
+            "model_dir": folder / "model",
+            "model_retry_seconds": 0.05,
+        }
         return load_settings(**(defaults | {"memory_reserve_bytes": 0} | overrides))
 
     return make

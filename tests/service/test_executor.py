@@ -108,7 +108,11 @@ async def test_many_callers_get_their_own_results() -> None:
     """Results are not mixed up between callers and threads."""
     executor = BoundedExecutor(threads=4, places=500)
     executor.start()
-    results = await asyncio.gather(*(executor.run(lambda _ns, i=i: i, 20) for i in range(500)))
+
+    def echo(number: int) -> Callable[[int], int]:
+        return lambda _waited_ns: number
+
+    results = await asyncio.gather(*(executor.run(echo(i), 20) for i in range(500)))
     executor.close()
     assert results == list(range(500))
 

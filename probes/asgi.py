@@ -67,23 +67,18 @@ class _Exchange:
             message = await self._receive()
         else:
             entered = perf_counter_ns()
-            try:
-                message = await self._receive()
-            finally:
-                self._received(entered)
+            message = await self._receive()
+            row = self._row
+            if row[RECEIVE_START] == NEVER:
+                row[RECEIVE_START] = entered - self._started_ns
+            row[RECEIVE_DURATION] += perf_counter_ns() - entered
             if message["type"] == "http.request":
                 self._body_bytes += len(message.get("body") or b"")
                 self._body_complete = not message.get("more_body", False)
-                self._row[RECEIVED_BYTES] = self._body_bytes
+                row[RECEIVED_BYTES] = self._body_bytes
         if message["type"] == "http.disconnect" and not self.complete:
             self.disconnected = True
         return message
-
-    def _received(self, entered: int) -> None:
-        row = self._row
-        if row[RECEIVE_START] == NEVER:
-            row[RECEIVE_START] = entered - self._started_ns
-        row[RECEIVE_DURATION] += perf_counter_ns() - entered
 
     def send(self, message: Message) -> Awaitable[None]:
         kind = message["type"]

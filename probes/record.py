@@ -54,11 +54,12 @@ class Record:
         slot: The open slot's place.
     """
 
-    __slots__ = ("buffer", "row", "slot", "started_ns", "writer")
+    __slots__ = ("buffer", "row", "slot", "stages", "started_ns", "writer")
 
     def __init__(self, writer: RingWriter, row: list[Any], started_ns: int, slot: int) -> None:
         self.writer = writer
         self.buffer = writer.buffer
+        self.stages = writer.plan.stages
         self.row = row
         self.started_ns = started_ns
         self.slot = slot
@@ -168,27 +169,44 @@ class Stage:
         if record is None:
             return self
         try:
-            plan = record.writer.plan
-            slot = plan.stages.get(self._name) or plan.stage(self._name, self._attributes)
-            if slot is None:
-                self._record = None
-                return self
-            self._slot = slot
+            self._slot = slot = record.stages[self._name]
             row = record.row
-            if slot.start >= len(row):
-                plan.grow(row)
+            places = slot.places
+            # The same loop as in Record.write: a call less for every stage of every request.
+            for name, value in self._attributes.items():
+                if value is not None:
+                    index, convert = places[name]
+                    row[index] = value if convert is None else convert(value)
             record.buffer[record.slot + 1] = slot.number
-            if self._attributes:
-                record.write(slot, self._attributes)
             if slot.cpu is not None:
                 self._cpu_ns = thread_time_ns()
             self._start_ns = start = perf_counter_ns()
             if row[slot.start] == NEVER:
                 row[slot.start] = start - record.started_ns
+        except Exception:  # noqa: BLE001  a new stage or attribute, an older row, or a value that cannot be converted
+            self._enter_carefully(record)
+        return self
+
+    def _enter_carefully(self, record: Record) -> None:
+        """Enter a stage whose columns may be missing; without a stage if they cannot be had."""
+        try:
+            plan = record.writer.plan
+            slot = plan.stage(self._name, self._attributes)
+            if slot is None:
+                self._record = None
+                return
+            self._slot = slot
+            plan.grow(record.row)
+            record.write(slot, self._attributes)
+            record.buffer[record.slot + 1] = slot.number
+            if slot.cpu is not None:
+                self._cpu_ns = thread_time_ns()
+            self._start_ns = start = perf_counter_ns()
+            if record.row[slot.start] == NEVER:
+                record.row[slot.start] = start - record.started_ns
         except Exception:  # noqa: BLE001  telemetry never takes a request down
             self._record = None
             record.writer.count("stage")
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -82,10 +82,10 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     blocked = evidence.get(signals.BLOCKED)
     if blocked:
         yield Signal("event loop blocked share", edges, _rate(blocked, edges), 0.03)
-    ages = [one for one in evidence.get(signals.HEARTBEAT) or () if one.labels.get("source") == "loop"]
-    if ages:
-        # The status page is a second old and more when it is scraped; three are no tick for certain.
-        yield Signal("loop tick age", edges, _highest(ages, edges), 3.0)
+    times, lead = signals.heartbeat_lead(evidence.get(signals.HEARTBEAT) or ())
+    if len(times):
+        # The status page is a second old when it is scraped; three are no tick for certain.
+        yield Signal("loop tick age", edges, _highest([Series({}, times, lead)], edges), 3.0)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)

@@ -24,6 +24,7 @@ __all__ = [
     "STAGE_COUNT",
     "STAGE_SUM",
     "UP",
+    "heartbeat_lead",
     "histogram",
     "increase",
     "increments",
@@ -67,6 +68,19 @@ QUERIES: Final = (
     UNREAD,
     LOST,
 )
+
+
+def heartbeat_lead(series: Iterable[Series]) -> tuple[Floats, Floats]:
+    """Return by how much the loop's last tick is older than the plain thread's, at times at which both are known.
+
+    Returns:
+        Unix seconds and seconds, both shape (n,).
+    """
+    by = {one.labels.get("source"): one for one in series}
+    if "loop" not in by or "thread" not in by:
+        return np.zeros(0), np.zeros(0)
+    times, mine, others = np.intersect1d(by["loop"].times, by["thread"].times, return_indices=True)
+    return times, by["loop"].values[mine] - by["thread"].values[others]
 
 
 def increments(series: Series) -> tuple[Floats, Floats]:

@@ -20,6 +20,7 @@ __all__ = [
     "loop_tick_age",
     "others_move_on",
     "slow_overlap",
+    "stacks_at_work",
 ]
 
 # The loop ticks every 20 ms (docs/architecture.md, section 2): what is later than one more tick is no timer noise.
@@ -133,6 +134,16 @@ def blocking_stack(evidence: Evidence) -> StepResult:
     )
 
 
+def stacks_at_work(evidence: Evidence) -> StepResult:
+    """Return the share of stacks, taken while the loop stood still, that show work and not an idle loop."""
+    stacks = [one.frame for _, inside, _ in _episodes(evidence) or () for one in inside if one.frame]
+    step, query = "event_loop.stacks_at_work", "status pages: blocked[].stack"
+    if len(stacks) < 3:
+        return StepResult(step, None, "ring", query, "fewer than three stacks were taken")
+    busy = sum(not any(idle in frame for idle in IDLE_FRAMES) for frame in stacks)
+    return StepResult(step, busy / len(stacks), "ring", query, f"{busy} of {len(stacks)} stacks show work")
+
+
 def gc_share(evidence: Evidence) -> StepResult:
     """Return the share of the late time that garbage collection explains."""
     since, until = evidence.window.incident
@@ -146,12 +157,13 @@ def gc_share(evidence: Evidence) -> StepResult:
 
 
 def loop_tick_age(evidence: Evidence) -> StepResult:
-    """Return the oldest age of the loop's tick, in seconds: a loop that never returns lets it grow."""
+    """Return the oldest age of the loop's tick over that of the plain thread, in seconds.
+
+    A loop that never returns lets the first grow; a process that stands still as a whole lets both grow alike.
+    """
     since, until = evidence.window.incident
-    ages = []
-    for one in evidence.get(signals.HEARTBEAT) or ():
-        if one.labels.get("source") == "loop":
-            ages += one.values[(one.times >= since) & (one.times <= until)].tolist()
+    times, lead = signals.heartbeat_lead(evidence.get(signals.HEARTBEAT) or ())
+    ages = lead[(times >= since) & (times <= until)].tolist()
     source = "prometheus" if ages else "ring"
     if not ages and evidence.rows is not None:
         ages = [
@@ -160,7 +172,11 @@ def loop_tick_age(evidence: Evidence) -> StepResult:
             if ring.loop_tick_age_s is not None and since <= ring.last_sign_s <= until + 5.0
         ]
     value = max(ages, default=None)
-    detail = "no heartbeat known" if value is None else f"the loop's last tick was up to {value:.2f} s old"
+    detail = (
+        "no heartbeat known"
+        if value is None
+        else f"the loop's last tick was up to {value:.2f} s older than the thread's"
+    )
     return StepResult("event_loop.loop_tick_age", value, source, f'{signals.HEARTBEAT}{{source="loop"}}', detail)
 
 

@@ -47,6 +47,7 @@ class Trouble:
     restart_after: float | None = None
     frozen: bool = False
     exporter_dead_after: float | None = None
+    frame: str = "app/profile.py:12 fetch_profile"
     prometheus_away: tuple[float, float] | None = None
 
 
@@ -274,7 +275,7 @@ def _life(world: World, worker: _Worker) -> RingLife:
     hung = world.trouble.block_forever_after
     stuck = hung is not None and world.until - T0 > hung
     episodes = [
-        Episode(end - late, late, ("app/profile.py:12 fetch_profile", "app/main.py:40 handle"))
+        Episode(end - late, late, (world.trouble.frame, "app/main.py:40 handle"))
         for end, late in worker.lags()
         if late > 0.1
     ]
@@ -327,9 +328,13 @@ def _series(world: World) -> dict[str, tuple[Series, ...]]:
             for bound in (*LATENCY_BUCKETS, float("inf"))
         ),
     }
-    if trouble.block_forever_after is not None:
-        age = np.maximum(seen - T0 - trouble.block_forever_after, 0.01)
-        series["runtime_heartbeat_age_seconds"] = (Series({"source": "loop"}, seen, age),)
+    hung = trouble.block_forever_after if trouble.block_forever_after is not None else np.inf
+    frozen = trouble.dead_after if trouble.frozen and trouble.dead_after is not None else np.inf
+    thread = np.maximum(seen - T0 - frozen, 0.01)
+    loop = np.maximum(seen - T0 - hung, thread)
+    series["runtime_heartbeat_age_seconds"] = tuple(
+        Series({"source": source}, seen, age) for source, age in (("loop", loop), ("thread", thread))
+    )
     return {name: tuple(one for one in found if len(one.times)) for name, found in series.items()}
 
 

@@ -48,9 +48,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     with stage("model.forward"):
         await asyncio.sleep(0.001)
     if scope["path"] == "/block":
-        fetch_profile(0.15)
+        fetch_profile(0.25)
     if scope["path"] == "/wait":
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.25)
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"{}"})
 
@@ -136,13 +136,14 @@ def test_rows_after_the_time_asked_for_are_not_known(recorded: tuple[str, Path, 
     assert rows.rings[0].last_sign_s > middle
 
 
-def test_a_slow_real_request_is_explained(recorded: tuple[str, Path, float]) -> None:
-    """The slowest trace says that the loop was blocked and by what, or where it waited."""
+def test_slow_real_requests_are_explained(recorded: tuple[str, Path, float]) -> None:
+    """The slowest traces say that the loop was blocked and by what, or where they waited."""
     path, folder, _ = recorded
-    why = explain_traces(slowest(folder, 1), folder)[0].why
+    reasons = [view.why for view in explain_traces(slowest(folder, 5), folder)]
 
-    assert ("the event loop was blocked for" in why) is (path == "/block")
-    assert ("fetch_profile" in why) is (path == "/block")
+    # On a busy machine a single block may leave no stack; five of them leave one.
+    assert any("the event loop was blocked for" in why for why in reasons) is (path == "/block"), reasons
+    assert any("fetch_profile" in why for why in reasons) is (path == "/block"), reasons
 
 
 def test_a_folder_without_rings_is_missing(tmp_path: Path) -> None:

@@ -29,16 +29,15 @@ def _alerts(root: Path) -> Iterator[Check]:
 
 
 def _runbooks() -> Iterator[Check]:
-    from runbooks.pages import load_pages
-    from runbooks.steps.registry import STEPS
+    from runbooks.pages import check_page, load_pages
 
     pages = load_pages()
-    steps = {step.run for page in pages.values() for step in page.steps}
-    if unknown := sorted(steps - set(STEPS)):
-        yield Check("runbooks: steps", "fail", f"no function for {', '.join(unknown)}", "write it in runbooks/steps")
+    wrong = [sentence for page in pages.values() for sentence in check_page(page, pages)]
+    if wrong:
+        yield from (Check("runbooks: pages", "fail", sentence, "mend the page") for sentence in wrong)
     else:
-        yield Check("runbooks: steps", "ok", f"{len(steps)} steps of {len(pages)} pages have their functions")
-    yield Check("runbooks: pages", "ok", ", ".join(sorted(page.alert for page in pages.values())))
+        steps = {step.run for page in pages.values() for step in page.steps}
+        yield Check("runbooks: pages", "ok", f"{len(pages)} pages with {len(steps)} steps, all of them there")
 
 
 def _schemas() -> Iterator[Check]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,6 @@ __all__ = ["prometheus_url", "run_triage"]
 
 def prometheus_url(settings: StackSettings) -> str:
     """Return where Prometheus is: `INFERDECK_PROMETHEUS_URL`, else the running stack's, else the settings' port."""
-    import os
-
     if given := os.environ.get("INFERDECK_PROMETHEUS_URL"):
         return given
     state = read_state(settings.state_path)
@@ -27,7 +27,6 @@ def prometheus_url(settings: StackSettings) -> str:
 
 
 def _read_notification(path: Path) -> dict[str, Any]:
-    import json
 
     from runbooks.payloads import MOST_BYTES
 
@@ -52,6 +51,19 @@ def _read_notification(path: Path) -> dict[str, Any]:
     return told
 
 
+def _keep(answer: dict[str, Any], state_dir: Path) -> dict[str, Any]:
+    """Keep the report beside those that alerts start, where there is a state folder; a full disk costs only that."""
+    from runbooks.store import ReportStore, StoreError
+
+    if not state_dir.is_dir():
+        return answer
+    try:
+        return ReportStore(state_dir / "reports").save(answer)
+    except StoreError as error:
+        sys.stderr.write(f"inferdeck: {error}\n")
+        return answer
+
+
 def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | None, at: str | None) -> Outcome:
     """Ask what is wrong, now or at a time.
 
@@ -64,10 +76,9 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
     Raises:
         CannotRun: If a time or a notification cannot be read.
     """
-    from runbooks.report import render
-
     from runbooks.engine import triage
     from runbooks.payloads import PayloadError
+    from runbooks.report import render
     from runbooks.sources import Sources
 
     notification = _read_notification(payload) if payload is not None else None
@@ -76,4 +87,5 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
         answer = triage(sources, alert=alert, payload=notification, at=at)
     except (PayloadError, ValueError) as error:
         raise CannotRun(str(error), "see `inferdeck triage --help`") from error
+    answer = _keep(answer, settings.state_path)
     return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))

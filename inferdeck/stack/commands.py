@@ -18,6 +18,7 @@ from inferdeck.stack.plan import StackPlan, plan_from_settings
 from inferdeck.stack.ports import require_free
 from inferdeck.stack.process import ProcessRecord, is_alive, log_tail, start, stop
 from inferdeck.stack.state import StackState, make_private_folder, only_stack, read_state, write_private, write_state
+from inferdeck.stack.status import describe
 from inferdeck.version import ROOT
 
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
@@ -58,7 +59,7 @@ def stack_urls(state: StackState) -> dict[str, str]:
 
 
 def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None], *, foreground: bool) -> StackState:
-    """Start the stack of the settings and return when it is ready.
+    """Start the stack of the settings, or what has ended of a running one, and return when it is ready.
 
     Args:
         settings: Ports and folders.
@@ -69,6 +70,8 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     Raises:
         CannotRun: If it cannot be started; nothing is left running then.
     """
+    if (running := _degraded(settings.state_path)) is not None:
+        return _mend(running, settings, say)
     # before the model: whoever has a stack already, or a taken port, should not wait for a training to hear of it
     with only_stack(settings.state_path):
         require_free(settings.host, settings.ports)
@@ -80,6 +83,31 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
         supervise(plan, say, lambda _line: say("ready; Ctrl-C ends it"))
         return _known_state(plan.state_dir)
     return _start_detached(plan, say)
+
+
+def _degraded(state_dir: Path) -> StackState | None:
+    """Return the stack if it is supervised and a part of it has ended, else None."""
+    state = read_state(state_dir)
+    if state is None or state.phase != "ready" or not (state.supervisor and is_alive(state.supervisor)):
+        return None
+    return state if any(part.record and not is_alive(part.record) for part in state.parts) else None
+
+
+def _mend(state: StackState, settings: StackSettings, say: Say) -> StackState:
+    dead = [part.name for part in state.parts if part.record and not is_alive(part.record)]
+    say(f"starting again: {', '.join(dead)}")
+    if state.supervisor is not None:
+        os.kill(state.supervisor.pid, signal.SIGHUP)
+    deadline = time.monotonic() + settings.ready_timeout_seconds * len(dead)
+    while time.monotonic() < deadline:
+        time.sleep(0.25)
+        state = _known_state(settings.state_path)
+        if state.message:
+            raise CannotRun(state.message)
+        rows = describe(state, settings.state_path)["parts"]
+        if all(row["health"] in {"up", "absent"} for row in rows):
+            return state
+    raise CannotRun(f"{', '.join(dead)} did not come back in time", "see `inferdeck status`")
 
 
 def _start_detached(plan: StackPlan, say: Say) -> StackState:

@@ -173,6 +173,26 @@ class EmbeddedStack:
         self._launch(part)
         self.wait_ready(name, time.monotonic() + self.plan.ready_timeout_seconds)
 
+    def mend(self) -> None:
+        """Start again, on their ports, the parts that have ended.
+
+        Raises:
+            CannotRun: If one does not come back; the message stays in the state until the next success.
+        """
+        self.poll()
+        try:
+            for part in self.state.parts:
+                if part.exit_code is not None:
+                    self._say(f"{part.name}: starting again")
+                    self.restart_part(part.name)
+        except CannotRun as error:
+            self.state.message = str(error)
+            raise
+        finally:
+            write_state(self.state)
+        self.state.message = ""
+        write_state(self.state)
+
     def pids(self, name: str) -> list[int]:
         """Return the live processes of a part, its leader first."""
         record = self.part(name).record

@@ -12,8 +12,10 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
+from typing import NoReturn
 
-from inferdeck.errors import CannotRun
+from inferdeck.errors import CannotRun, Interrupted
 from inferdeck.stack.embedded import EmbeddedStack, Say
 from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.process import ProcessRecord, kernel_start_ticks
@@ -30,8 +32,12 @@ def own_record(log: Path) -> ProcessRecord:
     )
 
 
+def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise Interrupted
+
+
 def supervise(plan: StackPlan, say: Say, on_ready: Say = lambda _line: None) -> None:
-    """Run the plan's stack until SIGTERM or SIGINT.
+    """Run the plan's stack until SIGTERM or SIGINT; SIGHUP starts again what has ended.
 
     Args:
         plan: The stack.
@@ -40,22 +46,38 @@ def supervise(plan: StackPlan, say: Say, on_ready: Say = lambda _line: None) -> 
 
     Raises:
         CannotRun: If the stack cannot be started.
+        Interrupted: If it was told to end while starting; all that was started is stopped.
     """
-    ending = threading.Event()
+    ending, mending = threading.Event(), threading.Event()
+    # a start is broken off at once; afterwards the loop ends in order
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: ending.set())
+        signal.signal(number, _interrupt)
+    signal.signal(signal.SIGHUP, lambda _number, _frame: mending.set())
     with only_stack(plan.state_dir):
         stack = EmbeddedStack(plan, say)
         stack.start(own_record(plan.state_dir / "logs" / "supervisor.log"))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: ending.set())
         on_ready("ready")
         try:
-            while not ending.wait(0.5):
+            while not ending.wait(0.25):
                 for part in stack.poll():
                     log = part.record.log if part.record else "?"
                     say(f"{part.name}: ended with {part.exit_code}; its log is {log}")
+                if mending.is_set():
+                    mending.clear()
+                    _mend(stack, say)
         finally:
             for report in stack.stop():
                 say(f"{report.name}: stopped ({report.how}, {report.took_seconds:.1f} s)")
+
+
+def _mend(stack: EmbeddedStack, say: Say) -> None:
+    try:
+        stack.mend()
+    except CannotRun as error:
+        # the others go on; `up` and `status` show what is still dead
+        say(f"cannot mend: {error}")
 
 
 def main(argv: list[str]) -> int:
@@ -77,6 +99,8 @@ def main(argv: list[str]) -> int:
     except CannotRun as error:
         say(f"cannot run: {error}")
         return 2
+    except Interrupted:
+        say("told to end while starting")
     return 0
 
 

@@ -17,7 +17,8 @@ def up(*, foreground: bool, quiet: bool) -> Outcome:
     r"""Start the whole stack: service, exporter, triage, Alertmanager, Prometheus.
 
     Returns when every part is ready, and prints where each is found. Trains the model when there is none (about half a
-    minute). Without Prometheus on this machine the rest still runs, and what is missing is said.
+    minute). Without Prometheus on this machine the rest still runs, and what is missing is said. When a stack runs
+    and a part of it has ended, that part is started again.
 
     \b
     Examples:

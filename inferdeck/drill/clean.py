@@ -19,21 +19,19 @@ from inferdeck.drill.run import RunPlan, Tools, caused, triage_and_keep, wait_fo
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
 from inferdeck.drill.score import judge
 from inferdeck.drill.triage_call import ask
-from inferdeck.drill.watch import query_value
+from inferdeck.drill.watch import false_alerts, query_value
 from inferdeck.http_get import get_json
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 from inferdeck.traffic import TrafficPlan
 
-__all__ = ["SURGE_RATIO", "false_alerts", "run_clean"]
+__all__ = ["SURGE_RATIO", "run_clean"]
 
 Say = Callable[[str], None]
 SURGE_RATIO = 10.0
 PROOF = "event_loop_blocked"
 # triage is asked about the present as often as a nervous person would
 ASK_EVERY_SECONDS = 45.0
-# meta alerts are no findings: the watchdog always fires
-META = "meta"
 
 
 @dataclass
@@ -42,19 +40,6 @@ class Silence:
 
     verdicts: list[dict[str, Any]]
     watchdog: bool = False
-
-
-def false_alerts(timeline: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the firings in a timeline that are no meta alert: one entry for each time that one began to fire.
-
-    Args:
-        timeline: As `AlertWatch` keeps it.
-    """
-    return [
-        event
-        for event in timeline
-        if event["where"] == "prometheus" and event["state"] == "firing" and event["labels"].get("kind") != META
-    ]
 
 
 def surge_window(seconds: float) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from typing import Any
 from inferdeck.drill.program import Program, failures_folder, known_programs, read_program
 from inferdeck.drill.run import Errand, RunPlan, Tools, layer_of, run_failure
 from inferdeck.drill.score import Fault, missed, scores
+from inferdeck.drill.twin import run_twin
 from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
@@ -30,6 +31,7 @@ class DrillRequest:
         program: A program from anywhere.
         expect: What triage shall name for it.
         runs: Runs of each failure.
+        twin: Run the healthy twins instead of the failures.
         blind: Judge only the triage that is told the time alone.
         seed: Draws traffic.
         out: Folder for the evidence; below the state folder by default.
@@ -40,6 +42,7 @@ class DrillRequest:
     program: Path | None = None
     expect: str | None = None
     runs: int = 1
+    twin: bool = False
     blind: bool = False
     seed: int = 1
     out: Path | None = None
@@ -118,12 +121,18 @@ def drill(
     runs_dir = fresh_runs_dir(request.out, settings.state_path)
     errand = Errand(settings, tools, plan or RunPlan(seed=request.seed), say)
     faults: list[Fault] = []
+    twins: list[dict[str, Any]] = []
     for run in range(1, request.runs + 1):
         for program in programs:
             say(f"run {run} of {request.runs}: {program.slug}")
-            folder = make_private_folder(runs_dir / f"{len(faults) + 1:03d}-{program.slug}")
-            faults.append(run_failure(program, run, folder, errand))
-    return summary(runs_dir, faults), int(any(missed(fault, blind_only=request.blind) for fault in faults))
+            folder = make_private_folder(runs_dir / f"{len(faults) + len(twins) + 1:03d}-{program.slug}")
+            if request.twin:
+                twins.append(run_twin(program, run, folder, errand))
+            else:
+                faults.append(run_failure(program, run, folder, errand))
+    noisy = any(not twin["silent"] for twin in twins)
+    missing = any(missed(fault, blind_only=request.blind) for fault in faults)
+    return summary(runs_dir, faults) | {"twins": twins}, int(noisy or missing)
 
 
 def summary(runs_dir: Path, faults: Sequence[Fault], clean: dict[str, Any] | None = None) -> dict[str, Any]:

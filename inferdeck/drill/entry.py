@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from inferdeck.drill.command import DrillRequest, drill
+from inferdeck.drill.command import DrillRequest, choose_programs, drill
 from inferdeck.drill.view import show_drill
 from inferdeck.errors import CannotRun
 from inferdeck.result import Outcome
@@ -36,6 +36,9 @@ def run_drill(request: DrillRequest, *, clean_minutes: float | None, rescore: Pa
 
         payload, code = rescore_runs(rescore, tools, say, blind_only=request.blind)
         return Outcome(payload, code, lambda console: show_drill(console, payload))
+    if clean_minutes is None:
+        # nobody waits for a training to hear that a name was mistyped
+        choose_programs(request)
     with progress_bar("training the model", quiet=quiet) as progress:
         prepare_model(settings.model_path, progress)
     if clean_minutes is not None:

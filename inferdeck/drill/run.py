@@ -50,6 +50,7 @@ class RunPlan:
         rate: Traffic in requests a second.
         baseline_seconds: Healthy traffic before the cause; the shipped rules look back a minute, and triage compares.
         detect_timeout_seconds: How long a matching alert may take.
+        twin_seconds: How long a healthy twin runs: the longest detection of the shipped rules, and room.
         notify_timeout_seconds: How long Alertmanager may take after Prometheus fires.
         seed: Draws sessions, gaps and reviews.
     """
@@ -57,6 +58,7 @@ class RunPlan:
     rate: float = 20.0
     baseline_seconds: float = 60.0
     detect_timeout_seconds: float = 180.0
+    twin_seconds: float = 100.0
     notify_timeout_seconds: float = 30.0
     seed: int = 1
 

@@ -44,6 +44,9 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
         console.print(table)
         keys = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
         console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
+    for twin in payload.get("twins", ()):
+        said = "[green]silent[/]" if twin["silent"] else f"[red]{', '.join(twin['alerts'] + twin['verdicts'])}[/]"
+        console.print(f"healthy twin of {twin['slug']}, run {twin['run']}: {said}")
     if payload["clean"]:
         clean = payload["clean"]
         console.print(

@@ -10,10 +10,12 @@ from urllib.parse import quote
 
 from inferdeck.http_get import Unreachable, get_json
 
-__all__ = ["AlertWatch", "query_value"]
+__all__ = ["AlertWatch", "false_alerts", "query_value"]
 
 # bounds the timeline: a run with more changes than this is broken in another way
 MAX_EVENTS = 5000
+# meta alerts are no findings: the watchdog always fires
+META = "meta"
 
 
 @dataclass
@@ -97,3 +99,16 @@ def query_value(prometheus_url: str, expression: str, at: float | None = None) -
         return float(result[0]["value"][1]) if result else None
     except (Unreachable, KeyError, TypeError, ValueError, IndexError):
         return None
+
+
+def false_alerts(timeline: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the firings in a timeline that are no meta alert: one entry for each time that one began to fire.
+
+    Args:
+        timeline: As `AlertWatch` keeps it.
+    """
+    return [
+        event
+        for event in timeline
+        if event["where"] == "prometheus" and event["state"] == "firing" and event["labels"].get("kind") != META
+    ]

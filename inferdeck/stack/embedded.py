@@ -13,6 +13,7 @@ from inferdeck.stack.parts import Part, build_parts, common_environment, write_c
 from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.ports import require_free
 from inferdeck.stack.process import ProcessRecord, StopReport, group_members, is_alive, log_tail, start, stop
+from inferdeck.stack.shield import uninterrupted
 from inferdeck.stack.state import PartState, StackState, make_private_folder, write_state
 from inferdeck.version import ROOT
 
@@ -206,11 +207,12 @@ class EmbeddedStack:
         Args:
             failed: Keep "failed" as the phase.
         """
-        self.state.phase = "failed" if failed else "stopping"
-        write_state(self.state)
-        # Prometheus first: else it would see the others leave and page for it
-        reports = [self.stop_part(part.name) for part in reversed(self._parts)]
-        self.poll()
-        self.state.phase = "failed" if failed else "stopped"
-        write_state(self.state)
+        with uninterrupted():
+            self.state.phase = "failed" if failed else "stopping"
+            write_state(self.state)
+            # Prometheus first: else it would see the others leave and page for it
+            reports = [self.stop_part(part.name) for part in reversed(self._parts)]
+            self.poll()
+            self.state.phase = "failed" if failed else "stopped"
+            write_state(self.state)
         return reports

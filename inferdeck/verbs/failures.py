@@ -39,6 +39,7 @@ def demo(*, seed: int, quiet: bool) -> Outcome:
 @click.option("--program", type=click.Path(path_type=Path), help="A program from anywhere; see below.")
 @click.option("--expect", metavar="SLUG", help="What triage shall name for --program.")
 @click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Runs of each failure.")
+@click.option("--twin", is_flag=True, help="Run the healthy twins instead; they must raise nothing.")
 @click.option("--blind", is_flag=True, help="Judge only the triage that is told the time and no alert.")
 @click.option("--clean", type=click.FloatRange(1, 240), metavar="MINUTES", help="Healthy traffic with a surge inside.")
 @click.option("--rescore", type=click.Path(path_type=Path), metavar="DIR", help="Score kept evidence again.")
@@ -52,6 +53,7 @@ def drill(
     program: Path | None,
     expect: str | None,
     runs: int,
+    twin: bool,
     blind: bool,
     clean: float | None,
     rescore: Path | None,
@@ -64,7 +66,7 @@ def drill(
     Each run has a fresh stack on free ports: healthy traffic, then the cause, until the shipped rule fires. Triage is
     asked twice, once told the alert and once told only the time. Evidence is kept in `runs_dir`.
 
-    Exit 0 when every failure was detected and named, 1 on a miss.
+    Exit 0 when every failure was detected and named (and with --twin: nothing was), 1 on a miss.
 
     \b
     Examples:
@@ -90,5 +92,5 @@ def drill(
     from inferdeck.drill.command import DrillRequest
     from inferdeck.drill.entry import run_drill
 
-    request = DrillRequest(slugs, every, program, expect, runs, blind, seed, out)
+    request = DrillRequest(slugs, every, program, expect, runs, twin, blind, seed, out)
     return run_drill(request, clean_minutes=clean, rescore=rescore, quiet=quiet)

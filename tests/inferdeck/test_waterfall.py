@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -99,6 +99,7 @@ def test_markup_in_data_is_printed_as_it_is() -> None:
     assert "[red]" in drawn(trace(why="[red]x[/red]"))
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(SECONDS, SECONDS, SECONDS, st.integers(1, 200))
 def test_a_bar_fits_its_cells_and_is_never_empty(start: float, duration: float, total: float, cells: int) -> None:
     """Whatever the numbers, a bar has its width and at least one mark."""
@@ -108,6 +109,7 @@ def test_a_bar_fits_its_cells_and_is_never_empty(start: float, duration: float, 
     assert 1 <= drawn_bar.count("#") <= cells
 
 
+@settings(deadline=None)  # a busy machine is no failure
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", *"abcdef"])), max_size=8))
 def test_depths_end_for_any_parents(pairs: list[tuple[str, str]]) -> None:
     """Cycles and missing parents do not hang the drawing."""

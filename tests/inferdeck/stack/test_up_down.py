@@ -226,6 +226,9 @@ def test_an_interrupted_demo_leaves_nothing_running(console: Console, number: in
     assert len(marks) >= 5
 
     child.send_signal(number)
+    time.sleep(0.3)
+    # an impatient second one must not break the clean-up off
+    child.send_signal(number)
 
     child.communicate(timeout=60)
     assert 130 == child.returncode

@@ -1,0 +1,150 @@
+"""The timeline notes changes once, and only real firings count as alerts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from inferdeck.drill.clean import surge_window
+from inferdeck.drill.reports import await_report
+from inferdeck.drill.watch import AlertWatch, false_alerts, query_value
+from inferdeck.errors import CannotRun
+from inferdeck.stack.ports import free_ports
+
+Answers = dict[str, Any]
+
+
+@pytest.fixture
+def peer() -> Iterator[tuple[str, Answers]]:
+    """Serve JSON by path; what is not there is a 404."""
+    answers: Answers = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = answers.get(self.path.partition("?")[0])
+            self.send_response(404 if body is None else 200)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_args: Any) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}", answers
+        server.shutdown()
+        thread.join()
+
+
+def alerts(*states: tuple[str, str, str]) -> dict[str, Any]:
+    """Return Prometheus' answer for (name, kind, state)."""
+    found = [
+        {"labels": {"alertname": name, "kind": kind, "slug": name.lower()}, "state": s} for name, kind, s in states
+    ]
+    return {"data": {"alerts": found}}
+
+
+def test_each_change_is_noted_once(peer: tuple[str, Answers]) -> None:
+    """Pending, firing, resolved: three entries however often one looks; the labels survive."""
+    url, answers = peer
+    now = [100.0]
+    watch = AlertWatch(url, None, clock=lambda: now[0])
+
+    for state in ("pending", "pending", "firing", "firing", ""):
+        answers["/api/v1/alerts"] = alerts(*([("A", "failure", state)] if state else []))
+        watch.look()
+        now[0] += 1
+
+    assert [(100.0, "pending"), (102.0, "firing"), (104.0, "resolved")] == [
+        (event["at_unix"], event["state"]) for event in watch.timeline
+    ]
+    assert {"alertname": "A", "kind": "failure", "slug": "a"} == watch.timeline[-1]["labels"]
+
+
+def test_both_sides_are_watched(peer: tuple[str, Answers]) -> None:
+    """What Alertmanager holds is noted apart from what Prometheus fires."""
+    url, answers = peer
+    answers["/api/v1/alerts"] = alerts(("A", "failure", "firing"))
+    answers["/api/v2/alerts"] = [{"labels": {"alertname": "A"}}]
+    watch = AlertWatch(url, url)
+
+    assert ["A"] == [labels["alertname"] for labels in watch.look()]
+    assert ["prometheus", "alertmanager"] == [event["where"] for event in watch.timeline]
+
+
+def test_a_silent_prometheus_is_no_alert_and_resolves_nothing(peer: tuple[str, Answers]) -> None:
+    """When it cannot be asked, what was known stays known."""
+    url, answers = peer
+    answers["/api/v1/alerts"] = alerts(("A", "failure", "firing"))
+    watch = AlertWatch(url, None)
+    watch.look()
+    del answers["/api/v1/alerts"]
+
+    assert [] == watch.look()
+    assert 1 == len(watch.timeline)
+
+
+def test_meta_alerts_and_pending_ones_are_no_false_alerts(peer: tuple[str, Answers]) -> None:
+    """The watchdog always fires; pending is no alert; a symptom is one."""
+    url, answers = peer
+    answers["/api/v1/alerts"] = alerts(
+        ("Watchdog", "meta", "firing"), ("B", "failure", "pending"), ("C", "symptom", "firing")
+    )
+    watch = AlertWatch(url, None)
+    watch.look()
+
+    assert ["C"] == [event["alertname"] for event in false_alerts(watch.timeline)]
+
+
+def test_a_query_without_an_answer_is_none(peer: tuple[str, Answers]) -> None:
+    """No series and no Prometheus are both absent, never 0."""
+    url, answers = peer
+    answers["/api/v1/query"] = {"data": {"result": []}}
+    (port,) = free_ports(1)
+
+    assert query_value(url, "up") is None
+    assert query_value(f"http://127.0.0.1:{port}", "up") is None
+
+    answers["/api/v1/query"] = {"data": {"result": [{"value": [1, "2.5"]}]}}
+    assert 2.5 == query_value(url, "up")
+
+
+def test_a_report_that_names_the_slug_is_waited_for(peer: tuple[str, Answers]) -> None:
+    """The first report about something else is passed over, but is returned when nothing better comes."""
+    url, answers = peer
+    other = {"id": "1", "verdict": {"slug": None}}
+    answers["/reports"] = {"reports": [other]}
+    answers["/reports/1"] = other
+    answers["/reports/2"] = {"id": "2", "verdict": {"slug": "service_down"}}
+    ticks = iter(range(100))
+
+    def sleep(_seconds: float) -> None:
+        answers["/reports"] = {"reports": [other, answers["/reports/2"]]}
+
+    assert "2" == (await_report(url, "service_down", 50, lambda: next(ticks), sleep) or {})["id"]
+    assert "1" == (await_report(url, "memory_leak", 5, lambda: next(ticks), lambda _s: None) or {})["id"]
+    answers["/reports"] = {"reports": []}
+    assert await_report(url, "memory_leak", 5, lambda: next(ticks), lambda _s: None) is None
+
+
+def test_a_triage_service_that_does_not_answer_is_a_clear_line() -> None:
+    """A dead listener is told, not waited for until the end of time."""
+    (port,) = free_ports(1)
+
+    with pytest.raises(CannotRun, match="does not list its reports"):
+        await_report(f"http://127.0.0.1:{port}", "x", 5)
+
+
+@pytest.mark.parametrize("seconds", [60.0, 180.0, 1800.0])
+def test_the_surge_lies_within_the_clean_time(seconds: float) -> None:
+    """There is healthy time before it and after it."""
+    begin, end = surge_window(seconds)
+
+    assert 0 < begin < end < seconds
+    assert end - begin >= 15

@@ -4,7 +4,7 @@ import gzip
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -39,7 +39,7 @@ def collector() -> Iterator[Callable[..., tuple[str, list[Any]]]]:
             def log_message(self, *_args: Any) -> None:
                 pass
 
-        server = HTTPServer(("127.0.0.1", 0), Handler)
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         thread.start()
         servers.append((server, thread))

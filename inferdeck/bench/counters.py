@@ -13,6 +13,7 @@ from inferdeck.http_get import Unreachable, get
 __all__ = ["exporter_counts", "metric_page", "peer_counts", "sum_samples"]
 
 ROWS_READ = "telemetry_rows_read_total"
+TRACES_KEPT = "telemetry_traces_kept_total"
 # whatever of these grows is a request that we did not keep
 LOSSES = ("telemetry_rows_lost_total", "telemetry_requests_unrecorded_total", "telemetry_spans_dropped_total")
 
@@ -64,9 +65,15 @@ def peer_counts(url: str, variant: Variant) -> dict[str, float]:
 
 
 def exporter_counts(url: str) -> dict[str, float]:
-    """Return `rows_read` and `rows_lost` of our exporter; asking makes it read what is there."""
+    """Return what our exporter counts: rows read and lost, traces kept, and those of them kept by chance alone.
+
+    Args:
+        url: Its base URL; asking makes it read what is there.
+    """
     page = metric_page(url)
     return {
         "rows_read": sum_samples(page, ROWS_READ),
         "rows_lost": sum(sum_samples(page, name) for name in LOSSES),
+        "kept": sum_samples(page, TRACES_KEPT),
+        "kept_by_chance": sum_samples(page, TRACES_KEPT, {"reason": "random"}),
     }

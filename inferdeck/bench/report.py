@@ -69,5 +69,7 @@ def lines_below(result: dict[str, Any]) -> list[str]:
     else:
         word = "met" if gate["passed"] else "MISSED"
         most = gate["peer_ratio_max"]
-        lines.append(f"gate {word}: ours costs {result['peer_ratio']:.3f} of the strongest peer (at most {most:.3f}).")
+        doubt = ", on a noisy machine" if result["noisy"] else ""
+        ratio = f"{result['peer_ratio']:.3f}"
+        lines.append(f"gate {word}{doubt}: ours costs {ratio} of the strongest peer (at most {most:.3f}).")
     return lines

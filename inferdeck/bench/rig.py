@@ -133,13 +133,15 @@ class Rig:
     def _settle(self, variant: Variant, load: Load, before: dict[str, float]) -> dict[str, float]:
         """Read the counters until what must arrive has arrived; too late, and the proof will fail."""
         least: dict[str, float] = {"rows_read": load.answered} if variant.ours else {}
-        if variant.span_share is not None:
+        if variant.span_share is not None and not variant.ours:
             least["roots"] = share_bounds(variant.span_share, load.answered, load.sent)[0]
         deadline = time.monotonic() + SETTLE_SECONDS
         previous: dict[str, float] = {}
         while True:
             now = self._counts(variant)
-            arrived = all(now[name] - before.get(name, 0.0) >= count for name, count in least.items())
+            grown = {name: value - before.get(name, 0.0) for name, value in now.items()}
+            arrived = all(grown[name] >= count for name, count in least.items())
+            arrived &= grown.get("roots", 0.0) >= grown.get("kept", 0.0)
             # a sampled share has no exact end: it has come in when two looks agree
             if not least or (arrived and now == previous) or time.monotonic() > deadline:
                 return now
@@ -154,6 +156,8 @@ class Rig:
             rows_lost=int(grown.pop("rows_lost", 0)),
             spans=int(grown.pop("spans", 0)),
             roots=int(grown.pop("roots", 0)),
+            kept=int(grown.pop("kept", 0)),
+            kept_by_chance=int(grown.pop("kept_by_chance", 0)),
             rows_checked=check.rows,
             stages=check.stages,
             attributes=check.attributes,

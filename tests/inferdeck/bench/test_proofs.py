@@ -14,7 +14,15 @@ from inferdeck.bench.variants import HISTOGRAMS, REQUESTS_SAMPLE, VARIANTS
 
 LOAD = Load(answered=1000, sent=1016, seconds=1.0, refused=0, broken=0, p50_s=0.001, p95_s=0.002, p99_s=0.003)
 ROWS = Evidence(
-    rows_read=1016, rows_lost=0, rows_checked=1016, stages=8, attributes=33, inputs=True, spans=9144, roots=1016
+    rows_read=1016,
+    rows_lost=0,
+    rows_checked=1016,
+    stages=8,
+    attributes=33,
+    inputs=True,
+    spans=9144,
+    roots=1016,
+    kept=1016,
 )
 SAMPLES = dict.fromkeys((REQUESTS_SAMPLE[0], *HISTOGRAMS), 1005.0)
 PEER = Evidence(spans=9 * 1010, roots=1010, samples=SAMPLES)
@@ -31,7 +39,7 @@ def failed(variant: str, evidence: Evidence, load: Load = LOAD) -> list[str]:
         ("bare", Evidence()),
         ("bare_aa", Evidence()),
         ("inferdeck_100pct", ROWS),
-        ("inferdeck_1pct", replace(ROWS, spans=90, roots=10)),
+        ("inferdeck_1pct", replace(ROWS, spans=108, roots=12, kept=12, kept_by_chance=10)),
         ("parity", PEER),
         ("strongest", replace(PEER, spans=60, roots=10)),
         ("instrumentator", Evidence(samples=SAMPLES)),
@@ -51,7 +59,8 @@ def test_what_was_done_is_proven(variant: str, evidence: Evidence) -> None:
         (replace(ROWS, stages=5), "6 stages in every row"),
         (replace(ROWS, attributes=20), "21 attributes in every row"),
         (replace(ROWS, inputs=False), "quality and drift inputs in every row"),
-        (replace(ROWS, roots=999), "the sink received 100% of the requests"),
+        (replace(ROWS, roots=999, kept=999), "100% of the requests as spans"),
+        (replace(ROWS, roots=1015), "the sink received every trace kept"),
         (replace(ROWS, spans=6 * 1016), "7 spans a trace"),
     ],
 )
@@ -73,7 +82,7 @@ def test_a_peer_that_skips_a_counter_is_named(name: str) -> None:
 
 def test_a_peer_that_drops_spans_is_named() -> None:
     """Spans dropped by a full queue are a failed proof, not a fast peer."""
-    assert ["the sink received 100% of the requests"] == failed("parity", replace(PEER, spans=9 * 900, roots=900))
+    assert ["100% of the requests as spans"] == failed("parity", replace(PEER, spans=9 * 900, roots=900))
     assert ["9 spans a trace"] == failed("parity", replace(PEER, spans=9 * 1010 - 1))
 
 
@@ -89,6 +98,14 @@ def test_a_proof_says_what_was_found() -> None:
     proofs = prove(VARIANTS["inferdeck_100pct"], LOAD, replace(ROWS, rows_read=7))
 
     assert Proof("inferdeck_100pct", "rows read = requests", "7 of 1000..1016", holds=False) in proofs
+
+
+def test_slow_requests_are_kept_beside_the_share() -> None:
+    """What is kept for being slow adds to the traces and is no failed proof: chance alone is held to the share."""
+    slow = replace(ROWS, spans=9 * 110, roots=110, kept=110, kept_by_chance=10)
+
+    assert [] == failed("inferdeck_1pct", slow)
+    assert ["1% of the requests as spans"] == failed("inferdeck_1pct", replace(slow, kept_by_chance=110))
 
 
 @given(answered=st.integers(1, 10**6), in_flight=st.integers(0, 64))
@@ -112,6 +129,9 @@ def test_nothing_received_fails_a_sampled_share() -> None:
     """A switched-off sender is caught even at 1%."""
     load = replace(LOAD, answered=9000, sent=9016)
 
-    assert "the sink received 1% of the requests" in failed(
-        "inferdeck_1pct", replace(ROWS, rows_read=9000, spans=0, roots=0), load
-    )
+    nothing_kept = replace(ROWS, rows_read=9000, spans=0, roots=0, kept=0)
+    nothing_sent = replace(nothing_kept, kept=90, kept_by_chance=90)
+
+    assert "1% of the requests as spans" in failed("inferdeck_1pct", nothing_kept, load)
+    assert "the sink received every trace kept" in failed("inferdeck_1pct", nothing_sent, load)
+    assert "1% of the requests as spans" in failed("strongest", replace(PEER, spans=0, roots=0), load)

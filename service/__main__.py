@@ -12,7 +12,7 @@ from uvicorn.supervisors import Multiprocess
 
 from service.admin import bind
 from service.plugins import load_middleware
-from service.settings import ENV_PREFIX, Settings, SettingsError, load_settings
+from service.settings import ENV_PREFIX, Settings, SettingsError, load_settings, unknown_variables
 
 __all__ = ["main"]
 
@@ -71,6 +71,8 @@ def main() -> int:
     """
     try:
         settings = load_settings()
+        for name in unknown_variables():
+            sys.stderr.write(f"service: warning: {name} is no setting and is ignored\n")
         for name in settings.middleware:
             # Workers load it again; a name that cannot be loaded shall stop the start, not every worker in turn.
             load_middleware(name)

@@ -3,7 +3,7 @@
 uvicorn with httptools keeps whatever comes until the head is complete: a header without end is kept without end, and a
 head that never completes holds its connection for ever. A normal request pays one comparison.
 
-Memory: HEAD_BYTES plus one read of the socket for each connection.
+Memory: head_bytes plus one read of the socket for each connection.
 """
 
 from __future__ import annotations
@@ -13,12 +13,7 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-__all__ = ["HEAD_BYTES", "HEAD_SECONDS", "BoundedHeadProtocol"]
-
-HEAD_BYTES: Final = 65_536
-"""Most bytes of request line and headers together; nginx allows 32 KiB, Node.js 16 KiB."""
-HEAD_SECONDS: Final = 10.0
-"""Most time from a connection, or from the first byte of a further request, to the end of the head."""
+__all__ = ["BoundedHeadProtocol"]
 
 _TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain; charset=utf-8\r\n"
@@ -27,16 +22,24 @@ _TOO_LARGE: Final = (
 
 
 class BoundedHeadProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection.
+
+    Attributes:
+        head_bytes: Most bytes of request line and headers together; nginx allows 32 KiB, Node.js 16 KiB.
+        head_seconds: Most time from a connection, or from the first byte of a further request, to the end of the head.
+    """
+
+    head_bytes = 65_536
+    head_seconds = 10.0
 
     _in_head = True
-    _head_bytes = 0
+    _counted = 0
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Start the clock for the first head."""
         super().connection_made(transport)
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+        self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock."""
@@ -48,17 +51,17 @@ class BoundedHeadProtocol(HttpToolsProtocol):
         super().data_received(data)
         # After the parser: a head that came whole is over by now, and never counted.
         if self._in_head and not self.transport.is_closing():
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_BYTES:
+            self._counted += len(data)
+            if self._counted > self.head_bytes:
                 self.transport.write(_TOO_LARGE)
                 self.transport.close()
             elif self._head_timer is None:
-                self._head_timer = self.loop.call_later(HEAD_SECONDS, self._give_up)
+                self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
 
     def on_message_begin(self) -> None:
         """Note that a head has begun."""
         self._in_head = True
-        self._head_bytes = 0
+        self._counted = 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:

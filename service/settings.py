@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -24,7 +25,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-__all__ = ["ENV_PREFIX", "PROFILES", "Settings", "SettingsError", "load_settings"]
+__all__ = ["ENV_PREFIX", "PROFILES", "Settings", "SettingsError", "load_settings", "unknown_variables"]
 
 ENV_PREFIX: Final = "INFERDECK_SERVICE_"
 PROFILES: Final = ("dev", "prod")
@@ -112,6 +113,15 @@ def _read_file(folder: Traversable, name: str) -> dict[str, Any]:
     if unknown:
         raise SettingsError(f"{told} has unknown settings: {', '.join(unknown)}")
     return content
+
+
+def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the variables with the service's prefix that set nothing, such as misspelt ones.
+
+    They are worth a warning and no more: the drill hands some of that prefix to its scripts.
+    """
+    known = {f"{ENV_PREFIX}{name}".lower() for name in Settings.model_fields} - {f"{ENV_PREFIX}profile".lower()}
+    return sorted(n for n in environment if n.upper().startswith(ENV_PREFIX) and n.lower() not in known)
 
 
 def load_settings(config_dir: Traversable | None = None, **overrides: Any) -> Settings:

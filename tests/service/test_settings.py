@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from service.settings import ENV_PREFIX, PROFILES, Settings, SettingsError, load_settings
+from service.settings import ENV_PREFIX, PROFILES, Settings, SettingsError, load_settings, unknown_variables
 
 CONFIG = Path(__file__).resolve().parents[2] / "service" / "config"
 
@@ -129,3 +129,9 @@ def test_fingerprint_follows_what_matters() -> None:
     one, twin = load_settings(port=1), load_settings(port=2, admin_port=3)
     assert one.fingerprint == twin.fingerprint
     assert one.fingerprint != load_settings(deadline_seconds=2).fingerprint
+
+
+def test_misspelt_variables_are_told() -> None:
+    """A variable that sets nothing is named; those that do, and others' variables, are not."""
+    environment = {"INFERDECK_SERVICE_PROT": "1", "INFERDECK_SERVICE_PORT": "1", "INFERDECK_RING_DIR": "x", "PATH": "y"}
+    assert unknown_variables(environment) == ["INFERDECK_SERVICE_PROT"]

@@ -1,0 +1,87 @@
+"""A run's stack is apart from all others, and killed runs leave nothing for ever."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from inferdeck.drill.program import read_program
+from inferdeck.drill.scene import fresh_plan, sweep_leftovers, with_program
+from inferdeck.errors import CannotRun
+from inferdeck.settings import load_settings
+from inferdeck.stack.parts import build_parts, common_environment
+from inferdeck.stack.plan import StackPlan
+
+TOOLS = {"prometheus": "/p", "prometheus-alertmanager": "/a"}
+
+
+def test_two_runs_share_no_port_and_no_folder(tmp_path: Path) -> None:
+    """Fresh ports and rows for each; the user's settings do not reach the parts."""
+    settings = load_settings()
+    one, two = (fresh_plan(settings, TOOLS, tmp_path / name) for name in ("a", "b"))
+
+    assert one.ring_dir != two.ring_dir
+    assert 6 == len(set(one.ports.values()))
+    assert not one.inherit_settings
+
+
+def test_a_users_settings_stay_out_of_a_drill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are alike on every machine: shipped rules and defaults."""
+    monkeypatch.setenv("INFERDECK_SERVICE_DEADLINE_SECONDS", "9")
+    plan = fresh_plan(load_settings(), TOOLS, tmp_path)
+
+    environment = common_environment(plan)
+
+    assert "INFERDECK_SERVICE_DEADLINE_SECONDS" not in environment
+    assert str(plan.ring_dir) == environment["INFERDECK_RING_DIR"]
+    assert str(tmp_path) == environment["INFERDECK_STATE_DIR"]
+
+
+def test_only_the_service_learns_of_the_program(tmp_path: Path) -> None:
+    """Triage, exporter and Prometheus get no word of what is caused."""
+    program = tmp_path / "secret_slug.py"
+    program.write_text('SLUG = "service_down"\ndef wrap(app, armed): return app\n')
+    plan = with_program(fresh_plan(load_settings(), TOOLS, tmp_path / "state"), read_program(program), "wrap")
+
+    told = {part.name for part in build_parts(plan) if "secret_slug" in str(part)}
+
+    assert {"service"} == told
+
+
+@pytest.mark.parametrize("missing", sorted(TOOLS))
+def test_a_missing_tool_is_named(tmp_path: Path, missing: str) -> None:
+    """Both are needed for an alert to arrive."""
+    tools = {name: path for name, path in TOOLS.items() if name != missing}
+
+    with pytest.raises(CannotRun, match=f"{missing} was not found"):
+        fresh_plan(load_settings(), tools, tmp_path)
+
+
+def test_rows_of_killed_runs_are_swept_and_live_ones_stay(tmp_path: Path) -> None:
+    """Old and without an owner: gone. Young, live, or somebody else's: untouched."""
+    folders = {name: tmp_path / name for name in ("run-00000001", "run-00000002", "run-00000003", "stack-0000000a")}
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "x.ring").touch()
+    for name in ("run-00000001", "run-00000002", "stack-0000000a"):
+        for path in (folders[name] / "x.ring", folders[name]):
+            os.utime(path, (1000, 1000))
+    os.utime(folders["run-00000003"] / "x.ring", (9000, 9000))
+    owner = os.open(folders["run-00000002"] / "x.ring", os.O_RDWR)
+    fcntl.flock(owner, fcntl.LOCK_EX)
+
+    removed = sweep_leftovers(tmp_path, clock=lambda: 10_000.0)
+
+    os.close(owner)
+    assert [folders["run-00000001"]] == removed
+    assert ["run-00000002", "run-00000003", "stack-0000000a"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_a_plan_is_read_back_as_written(tmp_path: Path) -> None:
+    """The supervisor gets the very plan that `up` made."""
+    plan = fresh_plan(load_settings(), TOOLS, tmp_path)
+
+    assert plan == StackPlan.from_json(plan.to_json())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,8 @@ Rows = npt.NDArray[Any]
 
 _log = logging.getLogger(__name__)
 
+# Stands for the folder itself among the unreadable names.
+_FOLDER: Final = "."
 _READ_ROWS: Final = 8192
 # A full ring of the default size is read in one tick; a larger one in several, so that a scrape is never kept long.
 _MOST_ROWS_A_TICK: Final = 65_536
@@ -107,7 +110,14 @@ class Follower:
 
     def tick(self) -> None:
         """Look at all files once."""
-        paths = {path.name: path for path in list_rings(self.ring_dir)}
+        try:
+            paths = {path.name: path for path in list_rings(self.ring_dir)}
+        except OSError as error:
+            # Not allowed in, or no descriptor left: nothing is known of the files, so that nothing may be concluded.
+            if _FOLDER not in self.unreadable:
+                _log.warning("%s cannot be read: %s", self.ring_dir, error.strerror)
+            self.unreadable.add(_FOLDER)
+            return
         self._discover(paths)
         for followed in list(self.followed.values()):
             try:
@@ -172,11 +182,13 @@ class Follower:
             return
         # Asked before reading: what a worker that is dead now had written is all there, so that one reading drains it.
         followed.alive = ring.owner_alive()
+        # No descriptor left, no permission: not being able to look is not the owner's death, and raises here.
+        removed = not followed.alive and not _can_look(ring.path)
         self._read_rows(followed)
         self._read_status(followed)
         if followed.alive:
             followed.open_starts = ring.open_slots()["start_unix_ns"]
-        elif not followed.unread:
+        elif not followed.unread and not removed:
             self._finish(followed)
 
     def _finish(self, followed: Followed) -> None:
@@ -251,3 +263,16 @@ class Follower:
             followed.ring.close()
             del self.followed[followed.name]
             self.state.rings.pop(followed.name, None)
+
+
+def _can_look(path: Path) -> bool:
+    """Return whether the file can be opened; False when somebody removed it: then its lock tells nothing.
+
+    Raises:
+        OSError: If it is there and cannot be opened.
+    """
+    try:
+        os.close(os.open(path, os.O_RDONLY))
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import resource
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -261,10 +264,41 @@ def test_a_removed_file_is_read_to_its_end_and_forgotten(ring_dir: Path, fly: Ca
     follower = follower_of(ring_dir)
     follower.tick()
     flight.row()
+    flight.begin()
     flight.path.unlink()
     follower.tick()
     assert follower.state.totals.value(READ) == 1
     assert follower.state.rings == {}
+    assert unfinished(follower) == {}, "its worker may well be alive"
+
+
+def test_a_lock_that_cannot_be_looked_at_is_no_death(ring_dir: Path, fly: Callable[..., Flight]) -> None:
+    """An exporter without descriptors left must not count the requests in flight as never ended."""
+    flight = fly()
+    flight.begin()
+    follower = follower_of(ring_dir)
+    follower.tick()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    held: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (128, hard))
+    try:
+        with contextlib.suppress(OSError):
+            while True:
+                held.append(os.dup(0))
+        follower.tick()
+        # One is enough to list the folder and, after that, to look at the lock.
+        os.close(held.pop())
+        follower.tick()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for fd in held:
+            os.close(fd)
+    flight.row()
+    follower.tick()
+    follower.tick()
+    assert unfinished(follower) == {}
+    assert follower.state.totals.value(READ) == 1
+    assert follower.unreadable == set()
 
 
 def test_new_rows_are_handed_on_with_what_they_add(ring_dir: Path, fly: Callable[..., Flight]) -> None:

@@ -10,7 +10,7 @@ __all__ = ["liveness", "readiness"]
 
 _MENDS: Final = {
     "model_missing": "inferdeck train",
-    "model_damaged": "remove the model's folder, then inferdeck train",
+    "model_damaged": "inferdeck train",
     "model_failed": "see the detail and the service's log",
 }
 

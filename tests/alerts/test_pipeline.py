@@ -164,7 +164,8 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
         (tmp_path / "prometheus.yml").write_text(render_prometheus(scrapes, alertmanager, RULES, 1))
         listen = "--web.listen-address="
         arguments = ["--config.file=alertmanager.yml", f"{listen}{alertmanager}", "--cluster.listen-address="]
-        all_of_it.enter_context(running("prometheus-alertmanager", tmp_path, *arguments))
+        # Debian's default lies in /var/lib: what was notified in an earlier run would not be notified again.
+        all_of_it.enter_context(running("prometheus-alertmanager", tmp_path, *arguments, "--storage.path=alertmanager"))
         # What fires before Prometheus has found its Alertmanager is lost until sent again, by default a minute later.
         arguments = ["--config.file=prometheus.yml", f"{listen}{prometheus}", "--storage.tsdb.path=prometheus"]
         all_of_it.enter_context(running("prometheus", tmp_path, *arguments, "--rules.alert.resend-delay=2s"))

@@ -19,6 +19,8 @@ BIN_SECONDS = 5.0
 LEAST_WEIGHT = 3.0
 # Beyond four times the smallest effect a bin weighs no more: one wild bin must not make an incident.
 MOST_EFFECTS = 4.0
+# So many quiet bins (half a minute) end a stretch: what follows is another incident.
+QUIET_BINS = 6.0
 # An incident that ended longer ago than this is history, not what is asked about.
 RECENT_SECONDS = 60.0
 
@@ -152,25 +154,31 @@ def _slow_histogram(series: tuple[Series, ...], edges: Floats) -> Floats:
 
 
 def _stretch(signal: Signal, until: float) -> tuple[float, float, float] | None:
-    """Return weight, start and end of the heaviest stretch of bad bins that reaches the recent past."""
+    """Return weight, start and end of the heaviest stretch of bad bins that reaches the recent past.
+
+    A running sum of (effect - 1) grows in bad bins and falls in quiet ones; a stretch goes from where it last was 0 to
+    its peak, and is over when it has fallen by half a minute of quiet.
+    """
     known = ~np.isnan(signal.values)
     if known.sum() < 2:
         return None
     usual = float(np.quantile(signal.values[known], 0.2))
     effects = np.clip((np.nan_to_num(signal.values, nan=usual) - usual) / signal.effect, 0.0, MOST_EFFECTS)
-    total = np.concatenate([[0.0], np.cumsum(effects - 1.0)])
-    lowest = np.minimum.accumulate(total)
     best: tuple[float, int, int] | None = None
-    for end in range(1, len(total)):
-        if signal.edges[end] < until - RECENT_SECONDS:
-            continue
-        weight = total[end] - lowest[end - 1]
-        if weight >= LEAST_WEIGHT and (best is None or weight > best[0]):
-            start = int(np.nonzero(total[:end] == lowest[end - 1])[0][-1])
-            best = (float(weight), start, end)
-    if best is None:
-        return None
-    return best[0], float(signal.edges[best[1]]), float(signal.edges[best[2]])
+    running = peak = 0.0
+    start = 0
+    for place, gain in enumerate((effects - 1.0).tolist()):
+        if running <= 0.0:
+            running, peak, start = 0.0, 0.0, place
+        running += gain
+        if running > peak:
+            peak = running
+            recent = signal.edges[place + 1] >= until - RECENT_SECONDS
+            if recent and peak >= LEAST_WEIGHT and (best is None or peak > best[0]):
+                best = (peak, start, place + 1)
+        elif peak - running >= QUIET_BINS:
+            running = 0.0
+    return None if best is None else (best[0], float(signal.edges[best[1]]), float(signal.edges[best[2]]))
 
 
 def _refined(evidence: Evidence, onset: float) -> float:

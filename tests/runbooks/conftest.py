@@ -47,6 +47,7 @@ class Trouble:
     restart_after: float | None = None
     frozen: bool = False
     exporter_dead_after: float | None = None
+    ends_after: float | None = None
     frame: str = "app/profile.py:12 fetch_profile"
     prometheus_away: tuple[float, float] | None = None
 
@@ -191,7 +192,7 @@ class _Worker:
                 continue
             work = 0.0001 * rng.uniform(0.5, 2)
             if phase == 0:
-                bad = at >= T0
+                bad = T0 <= at < T0 + (trouble.ends_after if trouble.ends_after is not None else np.inf)
                 request |= {
                     "start": at,
                     "release": rng.choice(("1.0", "1.1")),

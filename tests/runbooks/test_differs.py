@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runbooks.differs import what_differs
+from runbooks.differs import _compare, what_differs
 from runbooks.evidence import Evidence, Window
 
 
@@ -66,3 +66,12 @@ def test_the_stage_with_the_extra_time_is_told(world: Callable[..., Any]) -> Non
 def test_without_rows_it_cannot_be_told() -> None:
     """No rows, no comparison, and it is said."""
     assert "cannot be told without rows" == what_differs(Evidence(Window(0.0, 60.0)))["summary"]
+
+
+@pytest.mark.parametrize(("bad_with", "of", "found"), [(8, 40, 0), (30, 100, 1)])
+def test_a_lift_of_few_requests_is_chance(bad_with: int, of: int, found: int) -> None:
+    """Twice as likely in 40 requests lies within chance (two standard errors); thrice in 100 does not."""
+    values = np.array(["x"] * of + ["y"] * 100, dtype=object)
+    bad = np.array([n < bad_with for n in range(of)] + [n < 9 for n in range(100)])
+
+    assert found == len([one for one in _compare("column", values, bad) if one["value"] == "x"])

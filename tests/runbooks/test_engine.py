@@ -244,13 +244,20 @@ def test_the_schema_refuses_a_wrong_result(world: Callable[..., Any]) -> None:
 
 
 def test_an_incident_that_ended_long_ago_is_history(world: Callable[..., Any]) -> None:
-    """Asked what is wrong now, triage does not name what was over minutes before."""
-    here = world(block_seconds=0.2, block_share=0.05)
-    later = here.until + 300.0
+    """Asked about its time it is named; asked what is wrong three minutes later, nothing is."""
+    here = world(block_seconds=0.2, block_share=0.05, ends_after=60.0, during=240.0)
+    sources, then = here.sources(), here.onset + 60.0
 
-    found = triage(here.sources(), at=later, clock=lambda: later)
+    assert ask(here, sources)["abstained"]
+    assert "event_loop_blocked" == triage(sources, at=then, clock=lambda: here.until)["verdict"]["slug"]
 
-    assert "event_loop_blocked" != found["verdict"]["slug"]
+
+def test_a_failure_that_ends_while_triage_looks_is_still_named(world: Callable[..., Any]) -> None:
+    """Over for half a minute: named, with its end, and not called going on."""
+    found = ask(world(block_seconds=0.2, block_share=0.1, ends_after=60.0, during=85.0))
+
+    assert "event_loop_blocked" == found["verdict"]["slug"], found["candidates"]
+    assert found["impact"]["still_going"] is False
 
 
 def test_a_step_that_raises_or_hangs_costs_that_step(world: Callable[..., Any]) -> None:

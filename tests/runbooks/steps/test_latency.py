@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runbooks.evidence import Evidence, Window
@@ -51,6 +52,16 @@ def test_slow_is_against_the_own_class_in_health(world: Callable[..., Any]) -> N
 
     assert 0 == slow_mask(slower, window).sum()
     assert normal_durations(slower, window).min() > 0.2
+
+
+def test_slow_is_three_times_the_usual_and_not_a_little_more(world: Callable[..., Any]) -> None:
+    """Where 100 ms are usual, 200 ms are no incident and 400 ms are slow."""
+    rows = world().rows()
+    usual, window = np.full(len(rows), 0.1), (rows.start_s[0], rows.start_s[-1] + 1)
+    few = np.arange(len(rows)) % 20 == 0
+
+    assert 0 == slow_mask(replace(rows, duration_s=np.where(few, 0.2, usual)), window).sum()
+    assert few.sum() == slow_mask(replace(rows, duration_s=np.where(few, 0.4, usual)), window).sum()
 
 
 def test_a_class_without_a_past_is_judged_by_its_faster_quarter(world: Callable[..., Any]) -> None:

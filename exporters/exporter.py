@@ -102,6 +102,8 @@ class Exporter:
                 break
         if self.sender:
             self.sender.start()
+        # The share of busy CPU time is a difference: with this look, the first scrape has one.
+        self._host.sample()
         self._thread.start()
 
     def tick(self) -> None:

@@ -179,6 +179,7 @@ class Follower:
         ring, state = followed.ring, followed.state
         if state.finished:
             followed.alive = False
+            followed.status = followed.status or ring.status()
             return
         # Asked before reading: what a worker that is dead now had written is all there, so that one reading drains it.
         followed.alive = ring.owner_alive()

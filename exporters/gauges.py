@@ -59,9 +59,14 @@ def _oldest_age(live: Iterable[Followed], now_unix_ns: int) -> float:
 
 
 def _workers(files: Iterable[Followed]) -> dict[Labels, float]:
-    """Return which worker numbers are up; a number that a new worker took over is up again."""
+    """Return which workers are up: 0 for one that died until its number is taken over, none for one that stopped.
+
+    Otherwise a service that was scaled down, or stopped for good, would look broken for ever.
+    """
     up: dict[Labels, float] = {}
     for one in files:
+        if not one.alive and (one.status or {}).get("phase") == "stopped":
+            continue
         worker = one.ring.header.worker
         key = (str(worker) if worker < WORKER_LIMIT else OTHER,)
         up[key] = max(up.get(key, 0.0), float(one.alive))

@@ -181,7 +181,7 @@ _MODEL = (
         "model_worker_up",
         "gauge",
         "workers",
-        "1 while the worker process holds its ring file, 0 once it is gone.",
+        "1 while the worker process lives, 0 once it died; one that stopped cleanly is not shown.",
         labels={"worker": ()},
         limits={"worker": WORKER_LIMIT},
         source="ring files",

@@ -76,6 +76,16 @@ def test_requests_in_flight_and_the_oldest_age(ring_dir: Path, fly: Callable[...
     assert gauges["model_oldest_request_age_seconds"] == {(): 7.0}
 
 
+def test_a_worker_that_stopped_cleanly_is_not_down(ring_dir: Path, fly: Callable[..., Flight]) -> None:
+    """Scaling down, or stopping the service, leaves no worker at 0; a kill does."""
+    stopped, killed = fly(), fly()
+    stopped.status(phase="stopped")
+    killed.status(phase="ready")
+    stopped.die()
+    killed.die()
+    assert gauges_of(ring_dir, 1)["model_worker_up"] == {("1",): 0.0}
+
+
 def test_a_worker_number_that_is_taken_over_is_up(ring_dir: Path, fly: Callable[..., Flight]) -> None:
     """After a restart the number belongs to the new worker; the old one's file is a last flight."""
     fly().die()

@@ -62,7 +62,8 @@ def prepare_folder(directory: Path) -> None:
         FolderRefused: If it cannot be created or written, belongs to somebody else, or others may enter it.
     """
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         info = directory.lstat()
     except OSError as error:
         raise FolderRefused("folder_unusable", f"{directory}: {error.strerror or error}") from error

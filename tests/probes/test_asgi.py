@@ -294,6 +294,17 @@ def test_a_ring_that_breaks_under_a_request_is_counted(serve: Serve, recorder: R
     assert {"commit": 1} == recorder.status()["loss"]
 
 
+def test_after_the_request_there_is_no_current_record(serve: Serve) -> None:
+    """Servers that call the app in a task of theirs must not inherit it."""
+    client = serve(answering())
+
+    async def main() -> None:
+        await client.call()
+        assert current() is None
+
+    asyncio.run(main())
+
+
 def test_websockets_pass_through(serve: Serve, ring: RingFile) -> None:
     """HTTP only."""
     seen: list[Any] = []

@@ -11,10 +11,10 @@ from probes.folder import FolderRefused, boot_id, locked_folder, prepare_folder,
 
 
 def test_a_missing_folder_is_made_private(tmp_path: Path) -> None:
-    """0700, parents included in being made."""
+    """0700, and so is the parent that comes with it."""
     prepare_folder(tmp_path / "a" / "b")
 
-    assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
+    assert [0o700, 0o700] == [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a", "a/b")]
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o770, 0o701])

@@ -4,6 +4,9 @@ import mmap
 import os
 import shutil
 import struct
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -299,6 +302,65 @@ def test_open_slots_tell_what_runs_and_the_last_stage(tmp_path: Path) -> None:
     assert ["tokenizer", "", ""] == [names[number] for number in slots["stage"]]
     assert {b"session-0000000001"} == set(slots["session"].tolist())
     assert (2, 2) == (writer.open_overflow, len(rows))
+
+
+RACER = """
+import sys, time
+from probes.plan import FIXED_INDEX
+from probes.ringfile import open_ring
+from probes.settings import Identity, RecorderSettings
+from pathlib import Path
+ring = open_ring(Path(sys.argv[1]), "racer", Identity(), RecorderSettings(ring_rows=16, open_slots=4), lambda _: None)
+writer, tokens = ring.writer, FIXED_INDEX["tokens"]
+print(ring.path, flush=True)
+end = time.monotonic() + 1.0
+while time.monotonic() < end:
+    row = writer.plan.template.copy()
+    ids = (writer.head,) * 6 + (b"%032d" % writer.head, 0, 0, 0, 0)
+    row[1:12] = ids
+    row[tokens] = writer.head
+    writer.commit(row, writer.begin(ids))
+print(writer.head, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_reader_beside_a_racing_writer_never_sees_half_a_row(tmp_path: Path) -> None:
+    """A ring of 16 rows overtakes the reader again and again: rows it gives are whole, rows it misses are counted."""
+    racer = subprocess.Popen(
+        [sys.executable, "-c", RACER, str(tmp_path / "r")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
+    assert racer.stdout is not None
+    path = racer.stdout.readline().strip()
+    read: list[int] = []
+    cursor = missed = 0
+    with RingFile(path) as reader:
+        while reader.head() == 0:
+            pass
+        still = 0
+        while still < 2:
+            batch = reader.read(cursor)
+            for row in batch.rows:
+                assert row["seq"] == row["tokens"] == row["trace_hi"] == row["session_hash"] == int(row["session"])
+            for slot in reader.open_slots():
+                assert slot["trace_hi"] == slot["session_hash"] == int(slot["session"])
+            read += batch.rows["seq"].tolist()
+            missed += batch.lost + batch.torn
+            still = still + 1 if batch.cursor == cursor else 0
+            cursor = batch.cursor
+            time.sleep(0.0002)
+        head = int(racer.stdout.readline())
+        batch = reader.read(cursor)
+    racer.communicate("", timeout=30)
+    read += batch.rows["seq"].tolist()
+
+    assert head == batch.cursor == len(read) + missed + batch.lost
+    assert sorted(set(read)) == read
+    assert len(read) >= 16  # what the ring holds at the end, at least
 
 
 def test_the_header_and_the_stages_are_told(tmp_path: Path) -> None:

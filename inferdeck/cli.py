@@ -79,11 +79,12 @@ def _complain(message: str) -> int:
     return 2
 
 
-def run(arguments: list[str] | None = None) -> int:
+def run(arguments: list[str] | None = None, group: click.Group = cli) -> int:
     """Run one verb.
 
     Args:
         arguments: The command line without the program; that of this process by default.
+        group: Where the verbs are.
 
     Returns:
         The exit code: 0 done, 1 a finding or a miss, 2 could not run, 130 interrupted.
@@ -92,7 +93,7 @@ def run(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _on_term)
     debug = os.environ.get("INFERDECK_DEBUG") == "1"
     try:
-        code = cli.main(arguments, prog_name="inferdeck", standalone_mode=False)
+        code = group.main(arguments, prog_name="inferdeck", standalone_mode=False)
         sys.stdout.flush()
         return int(code or 0)
     except CannotRun as error:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from inferdeck.cli import LazyGroup
+from inferdeck.cli import run as run_console
+from inferdeck.errors import CannotRun, Interrupted
 from inferdeck.schema import VERBS, validate
 from inferdeck.version import ROOT
 
@@ -95,6 +99,40 @@ def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     done = run("trace", cwd=tmp_path, INFERDECK_DEBUG="1")
 
     assert "Traceback" in done.stderr
+
+
+def broken_group(error: BaseException) -> click.Group:
+    """Return a console whose only verb raises."""
+
+    @click.command()
+    def verb() -> None:
+        raise error
+
+    return click.Group(commands={"verb": verb})
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "word"),
+    [
+        (ZeroDivisionError("x\ny"), 2, "internal error, ZeroDivisionError: x y; INFERDECK_DEBUG=1"),
+        (CannotRun("a\nb", "do c"), 2, "inferdeck: a b; do c"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+        (Interrupted(), 130, "interrupted"),
+    ],
+)
+def test_whatever_a_verb_raises_is_one_line(
+    error: BaseException, code: int, word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Errors of our own, errors of ours, and signals all end in one line and their exit code."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert code == run_console(["verb"], broken_group(error))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    out, err = capsys.readouterr()
+    assert "" == out
+    assert [True] == [word in line for line in err.splitlines() if line]
 
 
 def test_a_wrong_setting_is_one_line(tmp_path: Path) -> None:

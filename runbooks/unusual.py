@@ -20,7 +20,7 @@ _LAYERS: Final = {"model": "model", "runtime": "runtime", "telemetry": "telemetr
 # Labels that tell series of one metric apart for people; `le` and the scrape's own are not among them.
 _LABELS: Final = ("stage", "outcome", "reason", "source", "generation", "input_bucket", "job")
 _GAUGES: Final = (signals.IN_FLIGHT, signals.OLDEST, signals.RESIDENT, signals.HOST_CPU, signals.UNREAD, signals.UP)
-_COUNTERS: Final = (signals.BLOCKED, signals.REQUESTS, signals.STAGE_SUM, signals.LOST, signals.GC_PAUSE)
+_COUNTERS: Final = (signals.BLOCKED, signals.REQUESTS, signals.LOST, signals.GC_PAUSE)
 
 
 def unusual_signals(evidence: Evidence) -> list[dict[str, Any]]:
@@ -38,9 +38,31 @@ def unusual_signals(evidence: Evidence) -> list[dict[str, Any]]:
                 found.append(
                     {"signal": _name(query, series), "layer": _layer(query, series), "source": "prometheus"} | measured
                 )
-    found += _from_rows(evidence) + _from_watched(evidence)
+    found += _from_stages(evidence) + _from_rows(evidence) + _from_watched(evidence)
     loud = [one for one in found if one["score"] >= LEAST_SCORE]
     return sorted(loud, key=lambda one: -float(one["score"]))[:MOST_SIGNALS]
+
+
+def _from_stages(evidence: Evidence) -> list[dict[str, Any]]:
+    """Return each stage's mean duration from Prometheus; where there are rows they tell it better."""
+    if evidence.rows is not None:
+        return []
+    counts = {one.labels.get("stage", ""): one for one in evidence.get(signals.STAGE_COUNT) or ()}
+    found: list[dict[str, Any]] = []
+    for one in evidence.get(signals.STAGE_SUM) or ():
+        stage = one.labels.get("stage", "")
+        count = counts.get(stage)
+        if count is None or not np.array_equal(count.times, one.times):
+            continue
+        times, seconds = signals.increments(one)
+        _, requests = signals.increments(count)
+        served = requests > 0
+        measured = _moved(evidence, times[served], seconds[served] / requests[served])
+        if measured:
+            found.append(
+                {"signal": f"seconds in {stage}", "layer": _stage_layer(stage), "source": "prometheus"} | measured
+            )
+    return found
 
 
 def _from_rows(evidence: Evidence) -> list[dict[str, Any]]:

@@ -329,6 +329,9 @@ def _series(world: World) -> dict[str, tuple[Series, ...]]:
             for bound in (*LATENCY_BUCKETS, float("inf"))
         ),
     }
+    forward = np.array([one["forward"] for one in every])
+    series["model_stage_seconds_sum"] = (scraped({"stage": "model.forward"}, ended, forward),)
+    series["model_stage_seconds_count"] = (scraped({"stage": "model.forward"}, ended),)
     hung = trouble.block_forever_after if trouble.block_forever_after is not None else np.inf
     frozen = trouble.dead_after if trouble.frozen and trouble.dead_after is not None else np.inf
     thread = np.maximum(seen - T0 - frozen, 0.01)

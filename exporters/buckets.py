@@ -20,7 +20,11 @@ LATENCY_BUCKETS: Final = (
     0.0001, 0.00015, 0.00022, 0.00033, 0.0005, 0.00075, 0.0011, 0.0016, 0.0025, 0.0038, 0.0055, 0.008, 0.012, 0.019,
     0.03, 0.045, 0.065, 0.09, 0.13, 0.2, 0.3, 0.42, 0.58, 0.8, 1.1, 1.5, 2.3, 3.5, 5.0, 7.0, 10.0,
 )
-STAGE_BUCKETS: Final = (0.00001, 0.000015, 0.000022, 0.000033, 0.00005, 0.000075, *LATENCY_BUCKETS)
+# A body that is there already is received in 5 us, so that stages start finer than whole requests.
+STAGE_BUCKETS: Final = (
+    0.000001, 0.0000015, 0.0000022, 0.0000033, 0.0000047, 0.0000068, 0.00001, 0.000015, 0.000022, 0.000033, 0.00005,
+    0.000075, *LATENCY_BUCKETS,
+)
 # As the recorder counts them (probes), so that nothing is re-binned; 0.1 s is where a lag counts as blocked.
 LAG_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 GC_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)

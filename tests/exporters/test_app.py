@@ -9,14 +9,19 @@ import subprocess
 import sys
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from exporters.names import METRICS
+from exporters.rows import load_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -229,6 +234,28 @@ def test_totals_stay_true_over_workers_kills_and_restarts(
     assert [view["status"] for view in views].count("unfinished") == 1
     assert seen == sorted(seen)
     assert exporter.stop(signal.SIGTERM) == 0
+
+
+def test_bounds_are_close_around_what_is_measured(processes: list[Any], tmp_path: Path) -> None:
+    """The bounds on both sides of the P50 and P99 of real requests and stages lie within a factor of 1.6."""
+    worker = Worker(tmp_path / "rings")
+    processes.append(worker)
+    worker.serve(count=300)
+    table = load_rows(tmp_path / "rings")
+    measured = {"model_latency_seconds": [table["duration_ns"] / 1e9]}
+    measured["model_stage_seconds"] = [table.stage(name)[1] for name in table.stages]
+    assert len(measured["model_stage_seconds"]) == 4
+    checked = 0
+    for name, series in measured.items():
+        bounds = METRICS[name].buckets
+        for quantile in (np.quantile(values, q) for values in series for q in (0.5, 0.99)):
+            place = bisect_left(bounds, quantile)
+            # Without sockets a request, and its `network.send`, may be quicker than anything over HTTP.
+            if place:
+                assert bounds[place] / bounds[place - 1] <= 1.6
+                assert bounds[place - 1] <= quantile <= bounds[place]
+                checked += 1
+    assert checked >= 4
 
 
 class Collector:

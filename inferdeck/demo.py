@@ -43,7 +43,7 @@ def run_demo(*, seed: int, quiet: bool) -> Outcome:
     """
     settings, say = load_settings(), sayer(quiet=quiet)
     with progress_bar("training the model", quiet=quiet) as progress:
-        prepare_model(settings.model_path, progress)
+        prepare_model(settings.model_path, progress, say)
     folder = Path(tempfile.mkdtemp(prefix="inferdeck-demo-"))
     try:
         payload = _play(settings, folder, seed, say)

@@ -34,21 +34,33 @@ def sayer(*, quiet: bool) -> Say:
 
 
 @contextmanager
-def progress_bar(title: str, *, quiet: bool) -> Iterator[Callable[[str, float], None]]:
-    """Show a bar on stderr while the body runs.
+def progress_bar(title: str, *, quiet: bool, console: Console | None = None) -> Iterator[Callable[[str, float], None]]:
+    """Show a bar on stderr from the first step that is told until the last one is done.
 
     Args:
         title: What is being done.
         quiet: Draw nothing; so it is as well when stderr is no terminal.
+        console: Where to; stderr by default.
 
     Yields:
         A callback `(what, share)` with the present step and the share done, 0..1.
     """
-    console = stderr_console()
+    console = console or stderr_console()
     if quiet or not console.is_terminal:
         yield lambda _what, _share: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[what]}"), TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(title, total=1.0, what="")
-        yield lambda what, share: bar.update(task, completed=min(max(share, 0.0), 1.0), what=what)
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(title, total=1.0, what="")
+
+    def told(what: str, share: float) -> None:
+        # most runs find the model there and never call: then no bar appears at all
+        bar.start()
+        bar.update(task, completed=min(max(share, 0.0), 1.0), what=what)
+        if share >= 1.0:
+            bar.stop()
+
+    try:
+        yield told
+    finally:
+        bar.stop()

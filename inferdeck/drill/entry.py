@@ -40,7 +40,7 @@ def run_drill(request: DrillRequest, *, clean_minutes: float | None, rescore: Pa
         # nobody waits for a training to hear that a name was mistyped
         choose_programs(request)
     with progress_bar("training the model", quiet=quiet) as progress:
-        prepare_model(settings.model_path, progress)
+        prepare_model(settings.model_path, progress, say)
     if clean_minutes is not None:
         from inferdeck.drill.clean import run_clean
 

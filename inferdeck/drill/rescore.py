@@ -96,7 +96,7 @@ def rescore_runs(runs_dir: Path, tools: Tools, say: Say, *, blind_only: bool) ->
     runs_dir = runs_dir.expanduser().absolute()
     folders = sorted(path.parent for path in runs_dir.glob("*/ground_truth.json"))
     if not folders:
-        raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill")
+        raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill of failures")
     if "prometheus" not in tools:
         raise CannotRun("prometheus was not found", "run `python -m inferdeck.tool_install`")
     faults = []

@@ -35,20 +35,30 @@ def find_tools() -> dict[str, str]:
     return {name: str(path) for name in TOOLS if (path := find_tool(name))}
 
 
-def prepare_model(model_dir: Path, progress: Callable[[str, float], None]) -> None:
+def prepare_model(model_dir: Path, progress: Callable[[str, float], None], say: Say = lambda _line: None) -> None:
     """Make sure that a sound model is there, training it when it is missing.
 
     Args:
         model_dir: Folder of the artefacts.
         progress: Gets the present step and the share done.
+        say: Gets one line when a training begins: a pipe shows no bar.
 
     Raises:
         CannotRun: If it is damaged or cannot be trained.
     """
     from service.artifacts import ArtifactsDamaged, ArtifactsMissing, ensure_model
 
+    begun = False
+
+    def told(what: str, share: float) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            say(f"no model in {model_dir}: training one, about half a minute")
+        progress(what, share)
+
     try:
-        ensure_model(model_dir, progress)
+        ensure_model(model_dir, told)
     except (ArtifactsMissing, ArtifactsDamaged) as error:
         raise CannotRun(str(error)) from error
 
@@ -75,7 +85,7 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     # before the model: whoever has a stack already, or a taken port, should not wait for a training to hear of it
     with only_stack(settings.state_path):
         require_free(settings.host, settings.ports)
-    prepare_model(settings.model_path, progress)
+    prepare_model(settings.model_path, progress, say)
     plan = plan_from_settings(settings, find_tools())
     if foreground:
         from inferdeck.stack.supervisor import supervise

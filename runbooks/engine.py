@@ -159,6 +159,7 @@ def _result(
     pages: Mapping[str, Page],
 ) -> dict[str, Any]:
     window = evidence.window
+    # A runbook is shown even without a verdict: the alert's own says how to go on by hand.
     named = candidates[0] if candidates and candidates[0].nameable else None
     others = [one for one in candidates[1:] if one.nameable] if named else []
     page = named.page if named else next((one for one in pages.values() if one.alert == alert), None)

@@ -100,6 +100,7 @@ class Evidence:
         """Return which rows are slow for their length class; empty without rows."""
         if self.rows is None:
             return np.zeros(0, dtype=bool)
+        # Half of the steps ask for it, and it does not change with the step.
         if "slow" not in self._cache:
             self._cache["slow"] = slow_mask(self.rows, self.window.baseline)
         return np.asarray(self._cache["slow"])

@@ -41,6 +41,7 @@ def lost_requests(evidence: Evidence, rows: Rows) -> list[OpenRequest]:
 def measure_impact(evidence: Evidence) -> dict[str, Any]:
     """Return the impact of the incident; figures that no source can give are None."""
     window = evidence.window
+    # All keys are there whatever is missing: a reader tells "unknown" from "none" by None against 0.
     result: dict[str, Any] = {
         "since": iso(window.onset),
         "until": iso(window.incident[1]),
@@ -60,6 +61,7 @@ def measure_impact(evidence: Evidence) -> dict[str, Any]:
 def _from_rows(evidence: Evidence, rows: Rows) -> dict[str, Any]:
     now, before = rows.between(*evidence.window.incident), rows.between(*evidence.window.baseline)
     bad, lost = bad_rows(evidence, rows), lost_requests(evidence, rows)
+    # A newer writer may know outcomes that we do not.
     outcomes = Counter(OUTCOMES[code] if code < len(OUTCOMES) else "other" for code in rows.outcome[now].tolist())
     return {
         "requests": int(now.sum()),
@@ -113,6 +115,7 @@ def worst_traces(evidence: Evidence, count: int = 5) -> list[str]:
     rows = evidence.rows
     if rows is None:
         return []
+    # What never ended tells most about a death, a failure more than mere slowness.
     lost = [one.trace_id for one in lost_requests(evidence, rows)][:count]
     bad = np.nonzero(bad_rows(evidence, rows))[0]
     failed = np.isin(rows.outcome[bad], FAILED)

@@ -80,7 +80,8 @@ def _differs(differs: Mapping[str, Any]) -> Iterator[str]:
 def _evidence(result: Mapping[str, Any]) -> Iterator[str]:
     """Show the verdict's own steps; without a verdict all of them, for a person to judge."""
     slug = result["verdict"]["slug"]
-    evidence = [one for one in result["evidence"] if slug is None or slug in one["asked_by"]]
+    # Old kept reports may lack `asked_by`: they are shown whole.
+    evidence = [one for one in result["evidence"] if slug is None or slug in one.get("asked_by", [slug])]
     seen = [one for one in evidence if one["holds"] is not None]
     if not seen:
         return

@@ -153,6 +153,7 @@ class Rows:
 
     def outside_stages_s(self) -> Floats:
         """Return each request's time outside of its top stages, in seconds, shape (n,)."""
+        # Only top stages: children lie inside their parents and would be counted twice.
         inside = np.zeros(len(self))
         for name, (_, seconds) in self.stages.items():
             if not self.parents.get(name):

@@ -78,6 +78,7 @@ class TriageWatch:
         began = time.monotonic()
         started = datetime.fromtimestamp(self._clock(), UTC)
         try:
+            # Not now but the alert's own time: after a restart the incident may be an hour old.
             until = min(self._clock(), incident.starts_at + AFTER_ALERT_SECONDS)
             result = dict(self._triage(incident.alert, until))
         except Exception:  # noqa: BLE001 - whatever is wrong with one incident, the next must still be looked at

@@ -116,6 +116,7 @@ class _Pages:
         return JSONResponse(found) if found else _no(404, "no such report; GET /reports lists them")
 
     async def healthz(self, _request: Request) -> Response:
+        # The process may serve pages while its worker is gone; then it is not healthy.
         working = self._watch.alive
         body: dict[str, Any] = {"status": "ok" if working else "stopped", "waiting": len(self._watch.inbox)}
         return JSONResponse(body, status_code=200 if working else 503)

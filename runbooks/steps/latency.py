@@ -36,6 +36,7 @@ def all_lengths_slower(evidence: Evidence) -> StepResult:
         if now is not None and before:
             ratios[bucket] = now / before
     source = "ring" if evidence.rows is not None else "prometheus"
+    # The smallest: one class that is as fast as ever speaks against a cause that hits all.
     value = min(ratios.values(), default=None)
     detail = ", ".join(f"{bucket} {ratio:.1f}x" for bucket, ratio in ratios.items()) or "too few requests to compare"
     return StepResult(

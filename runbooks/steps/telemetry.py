@@ -44,6 +44,7 @@ def metrics_age(evidence: Evidence) -> StepResult:
     """Return the age in seconds of the newest sample that the exporter gave, at the end of the incident."""
     until = evidence.window.incident[1]
     newest = -np.inf
+    # Three families that a living exporter always shows, traffic or not.
     for query in (signals.REQUESTS, signals.LAG_BUCKET, signals.IN_FLIGHT):
         for one in evidence.get(query) or ():
             before = one.times[one.times <= until]

@@ -152,8 +152,13 @@ class FlightRecorder:
                 self.recorder.start()
             return message
 
+        async def watched_send(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                self.recorder.serving()
+            await send(message)
+
         try:
-            await self.app(scope, watched_receive, send)
+            await self.app(scope, watched_receive, watched_send)
         finally:
             self.recorder.close()
 

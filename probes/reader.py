@@ -148,6 +148,7 @@ class RingFile:
             )
             self._journal_at = self.layout.schema
             self._revisions: list[Revision] = []
+            self._sizes: list[int] = []
             self._stages: dict[str, str | None] = {}
             self._strings: list[str] = [""]
             self._header: Header | None = None
@@ -319,9 +320,9 @@ class RingFile:
         found: list[tuple[int, bytes]] = []
         lost = torn = 0
         for index in range(count):
-            row = self._check(data[index * size : (index + 1) * size], sequence + index)
+            row = self._check(data, index * size, sequence + index)
             if row is None:  # perhaps caught half-written: once more
-                row = self._check(self._bytes(at + index * size, size), sequence + index)
+                row = self._check(self._bytes(at + index * size, size), 0, sequence + index)
             if row is None:
                 torn += 1
             elif row[0] < 0:
@@ -330,17 +331,19 @@ class RingFile:
                 found.append(row)
         return found, lost, torn
 
-    def _check(self, data: bytes, sequence: int) -> tuple[int, bytes] | None:
+    def _check(self, data: bytes, offset: int, sequence: int) -> tuple[int, bytes] | None:
         """Return (revision, body) of a valid row, (-1, b"") of one that was overwritten, None of a torn one."""
-        word, crc, revision, length = FRAME.unpack_from(data)
-        body = data[FRAME.size : FRAME.size + length]
-        if len(body) != length or zlib.crc32(body) != crc or int.from_bytes(body[:8], "little") != word - 1:
+        word, crc, revision, length = FRAME.unpack_from(data, offset)
+        if length > self.layout.row_bytes - FRAME.size:
+            return None
+        body = data[offset + FRAME.size : offset + FRAME.size + length]
+        if zlib.crc32(body) != crc or int.from_bytes(body[:8], "little") != word - 1:
             return None
         if word != sequence + 1:
             return (-1, b"") if word > sequence + 1 else None
         if revision >= len(self._revisions):
             self._follow_journal()
-        if revision >= len(self._revisions) or self._revisions[revision].packer.size != length:
+        if revision >= len(self._revisions) or self._sizes[revision] != length:
             return None
         return revision, body
 
@@ -380,4 +383,5 @@ class RingFile:
             before = self._revisions[-1].columns if self._revisions else ()
             added = tuple(Column(name, kind) for name, kind in entry["columns"])
             self._revisions.append(compile_revision((*before, *added)))
+            self._sizes.append(self._revisions[-1].packer.size)
             self._stages.update({name: parent or None for name, parent, _ in entry["stages"]})

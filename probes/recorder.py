@@ -16,7 +16,7 @@ import weakref
 from collections.abc import MutableMapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import psutil
 
@@ -32,6 +32,8 @@ from probes.ringfile import open_anonymous, open_ring
 from probes.settings import Identity, RecorderSettings
 
 __all__ = ["Recorder"]
+
+NOT_OF_THE_START: Final = frozenset({"ready", "stopped"})
 
 log = logging.getLogger("probes")
 
@@ -70,6 +72,7 @@ class Recorder:
         self._phase = "starting"
         self._phase_since = time.monotonic()
         self._ready = False
+        self._has_phases = False
         self._status_at = self._retry_at = 0.0
         _reopen_after_fork(self)
 
@@ -112,7 +115,10 @@ class Recorder:
             scope: The ASGI scope.
         """
         try:
-            intake = self._intake or self.start()
+            intake = self._intake
+            if intake is None:
+                intake = self.start()
+                self.serving()
             if self._loop_watch.loop is None:
                 self._watch_loop()
             return intake, intake.begin(scope)
@@ -184,6 +190,7 @@ class Recorder:
         Args:
             name: A word, such as ``loading_model``.
         """
+        self._has_phases = True
         self._lap(name)
         self._ready = False
         self._guard("status", self._write_status)
@@ -193,6 +200,11 @@ class Recorder:
         self._lap("ready")
         self._ready = True
         self._guard("status", self._write_status)
+
+    def serving(self) -> None:
+        """Be ready if the app has no phases of its own; called when its start-up is complete or a request comes."""
+        if not self._has_phases and not self._ready:
+            self.ready()
 
     def identify(self, **fingerprints: str) -> None:
         """Add fingerprints that became known after the start, such as the model's.
@@ -228,7 +240,8 @@ class Recorder:
 
     def _lap(self, name: str) -> None:
         now = time.monotonic()
-        if len(self._phases) < 32 or self._phase in self._phases:
+        known = self._phase in self._phases or len(self._phases) < 32
+        if known and self._phase not in NOT_OF_THE_START:
             self._phases[self._phase] = self._phases.get(self._phase, 0.0) + now - self._phase_since
         self._phase, self._phase_since = name[:64], now
 
@@ -279,7 +292,7 @@ class Recorder:
         if intake is not None and intake.ring.loss:
             loss[intake.ring.loss] = loss.get(intake.ring.loss, 0) + intake.writer.head
         phases = dict(self._phases)
-        if not self._ready:
+        if self._phase not in NOT_OF_THE_START:
             phases[self._phase] = phases.get(self._phase, 0.0) + time.monotonic() - self._phase_since
         status: dict[str, Any] = {
             "written_unix_ns": time.time_ns(),

@@ -337,6 +337,8 @@ def test_start_up_opens_the_ring_and_shutdown_closes_it(
     async def app(scope: Any, receive: Any, send: Any) -> None:
         while (await receive())["type"] != "lifespan.shutdown":
             seen.append(recorder.path is not None)
+            await send({"type": "lifespan.startup.complete"})
+            seen.append(recorder.status()["ready"])
 
     messages: list[Message] = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     before = recorder.path
@@ -345,7 +347,7 @@ def test_start_up_opens_the_ring_and_shutdown_closes_it(
     with RingFile(path) as ring:
         status = ring.status()
 
-    assert (None, [True], False) == (before, seen, ring.owner_alive())
+    assert (None, [True, True], False) == (before, seen, ring.owner_alive())
     assert status is not None
     assert ("stopped", False) == (status["phase"], status["ready"])
 

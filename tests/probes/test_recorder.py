@@ -129,6 +129,20 @@ def test_start_phases_are_timed_and_ready_is_told(ring_dir: Path, small: Recorde
     assert 0.05 <= ready["phases"]["loading_model"] < 30
 
 
+def test_an_app_without_phases_is_ready_when_it_serves(ring_dir: Path, small: RecorderSettings) -> None:
+    """Three lines attach an app: it need not say when it is ready. One with phases has to."""
+    plain, phased = Recorder(ring_dir, "plain", settings=small), Recorder(ring_dir, "phased", settings=small)
+    phased.phase("loading_model")
+    seen = []
+    for recorder in (plain, phased):
+        serve_one(recorder)
+        seen.append((recorder.status()["phase"], recorder.status()["ready"]))
+        recorder.close()
+
+    assert [("ready", True), ("loading_model", False)] == seen
+    assert ["import", "starting"] == list(plain.status()["phases"])
+
+
 def test_the_status_page_has_every_key_of_the_contract(ring_dir: Path) -> None:
     """docs/architecture.md section 2; written on its own by the heartbeat."""
     settings = RecorderSettings(ring_rows=64, status_s=0.02, beat_s=0.01)

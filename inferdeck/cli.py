@@ -21,18 +21,19 @@ class LazyGroup(click.Group):
     """Finds a verb's definition when it is asked for, so that one verb's help does not import the others."""
 
     VERBS: ClassVar[dict[str, str]] = {
-        "up": "stack",
-        "down": "stack",
-        "status": "stack",
-        "demo": "failures",
-        "drill": "failures",
-        "trace": "look",
-        "triage": "look",
-        "doctor": "upkeep",
-        "check": "upkeep",
-        "build": "upkeep",
-        "train": "upkeep",
-        "export": "upkeep",
+        "up": "inferdeck.verbs.stack",
+        "down": "inferdeck.verbs.stack",
+        "status": "inferdeck.verbs.stack",
+        "demo": "inferdeck.verbs.failures",
+        "drill": "inferdeck.verbs.failures",
+        "trace": "inferdeck.verbs.look",
+        "triage": "inferdeck.verbs.look",
+        "doctor": "inferdeck.verbs.upkeep",
+        "check": "inferdeck.verbs.upkeep",
+        "build": "inferdeck.verbs.upkeep",
+        "train": "inferdeck.verbs.upkeep",
+        "export": "inferdeck.verbs.upkeep",
+        "bench": "inferdeck.bench.cli",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -46,7 +47,7 @@ class LazyGroup(click.Group):
         module = self.VERBS.get(cmd_name)
         if module is None:
             return None
-        command: click.Command = getattr(import_module(f"inferdeck.verbs.{module}"), cmd_name)
+        command: click.Command = getattr(import_module(module), cmd_name)
         return command
 
 
@@ -110,6 +111,12 @@ def run(arguments: list[str] | None = None, group: click.Group = cli) -> int:
         # the reader of our output has gone (`| head`): nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ImportError as error:
+        if debug:
+            raise
+        return _complain(
+            f"{error}; `inferdeck doctor` tells what is missing, or whether a folder of that name hides ours"
+        )
     except Exception as error:  # the last door: a traceback helps nobody at 3 a.m.
         if debug:
             raise

@@ -12,7 +12,7 @@ from inferdeck.verbs.common import reports
 __all__ = ["demo", "drill"]
 
 
-@click.command()
+@click.command(short_help="Cause a real failure; see it alerted, named and traced.")
 @click.option("--seed", default=1, show_default=True, help="Draws sessions, gaps and reviews.")
 @reports
 def demo(*, seed: int, quiet: bool) -> Outcome:
@@ -33,7 +33,7 @@ def demo(*, seed: int, quiet: bool) -> Outcome:
     return run_demo(seed=seed, quiet=quiet)
 
 
-@click.command()
+@click.command(short_help="Cause failures for real and score their diagnosis.")
 @click.argument("slugs", nargs=-1, metavar="[SLUG]...")
 @click.option("--all", "every", is_flag=True, help="All failures of tests/failures.")
 @click.option("--program", type=click.Path(path_type=Path), help="A program from anywhere; see below.")

@@ -10,7 +10,7 @@ from inferdeck.verbs.common import reports
 __all__ = ["down", "status", "up"]
 
 
-@click.command()
+@click.command(short_help="Start the whole stack.")
 @click.option("--foreground", is_flag=True, help="Stay, show what happens, and stop everything on Ctrl-C.")
 @reports
 def up(*, foreground: bool, quiet: bool) -> Outcome:
@@ -61,7 +61,7 @@ def down(*, purge: bool, quiet: bool) -> Outcome:
     return Outcome(payload, 0, lambda console: console.print(f"down: {names}"))
 
 
-@click.command()
+@click.command(short_help="Show health, process and port of each part.")
 @reports
 def status(*, quiet: bool) -> Outcome:
     r"""Show each part: process, port, health, age of the last scrape; the last words of dead ones.

@@ -43,7 +43,7 @@ def trace(
     return Outcome(payload, 0 if payload["traces"] else 1, lambda console: show_traces(console, payload))
 
 
-@click.command()
+@click.command(short_help="Name the layer and the cause of what is wrong.")
 @click.option("--alert", metavar="NAME", help="The alert that fired, e.g. EventLoopBlocked.")
 @click.option(
     "--payload", type=click.Path(path_type=Path), help="A notification of Alertmanager or Grafana; - is stdin."

@@ -12,7 +12,7 @@ from inferdeck.verbs.common import reports
 __all__ = ["build", "check", "doctor", "export", "train"]
 
 
-@click.command()
+@click.command(short_help="Look whether this machine can run the stack.")
 @reports
 def doctor(*, quiet: bool) -> Outcome:
     r"""Look whether this machine can run the stack, and how the running one is.
@@ -31,7 +31,7 @@ def doctor(*, quiet: bool) -> Outcome:
     return report(examine(load_settings()))
 
 
-@click.command()
+@click.command(short_help="Check alerts, runbooks and schemas.")
 @reports
 def check(*, quiet: bool) -> Outcome:
     r"""Check alerts, generated files, runbooks and schemas; starts and changes nothing.
@@ -47,7 +47,7 @@ def check(*, quiet: bool) -> Outcome:
     return report(examine())
 
 
-@click.command()
+@click.command(short_help="Write the generated files anew.")
 @reports
 def build(*, quiet: bool) -> Outcome:
     r"""Write the generated files anew: rules, Alertmanager's template, promtool tests, tables.
@@ -89,7 +89,7 @@ def train(*, out: Path | None, quiet: bool) -> Outcome:
     return Outcome(payload, 0, lambda console: console.print(f"model in {folder}", markup=False))
 
 
-@click.command()
+@click.command(short_help="Run the exporter: rows in, metrics and spans out.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; the settings' by default.")
 @click.option("--host", help="Address to bind; 127.0.0.1 by default.")
 def export(port: int | None, host: str | None) -> int:

@@ -38,6 +38,7 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
         settings = ExporterSettings(**(overrides or {}))
         serve(settings)
     except ValidationError as error:
+        # One line, one mend: the others come up at the next try.
         first = error.errors()[0]
         field = ".".join(map(str, first["loc"])) or "settings"
         # The value itself is not shown: it may be a secret.
@@ -55,6 +56,7 @@ def serve(settings: ExporterSettings) -> None:
     Raises:
         CannotStartError: If the port is taken or the state folder cannot be used.
     """
+    # The port first: when it is taken, nothing was changed, and the state folder stays free for the one that has it.
     stopping = threading.Event()
     with _stopped_by_signals(stopping), contextlib.closing(_listen(settings.host, settings.port)) as listener:
         exporter = Exporter(settings)
@@ -64,6 +66,7 @@ def serve(settings: ExporterSettings) -> None:
             _log.info("metrics on http://%s:%d/metrics, rows from %s", host, port, settings.ring_dir)
             config = uvicorn.Config(
                 make_app(exporter),
+                # Access logs would hold the session ids that people look up.
                 log_config=None,
                 log_level="warning",
                 access_log=False,
@@ -105,6 +108,7 @@ def _listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # A restart must not wait for connections of the last run to time out.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -23,6 +23,7 @@ class Exemplars:
     """The latest delivered request per length class and bucket of the latency histogram."""
 
     def __init__(self) -> None:
+        # Bounded by length classes x buckets; not saved, since an exemplar of an earlier run helps nobody.
         self._found: dict[tuple[str, int], Exemplar] = {}
 
     def add(self, bucket: str, seconds: float, trace_id: str, unix_seconds: float) -> None:
@@ -75,6 +76,7 @@ def families(snapshot: Snapshot) -> list[Family]:
         family = _family(metric, snapshot)
         if family.samples:
             found.append(family)
+    # Counted last, itself included: what is shown is what Prometheus will store.
     series = GaugeMetricFamily("telemetry_series", METRICS["telemetry_series"].help)
     series.add_metric([], sum(len(family.samples) for family in found) + 1)
     return [*found, series]
@@ -86,6 +88,7 @@ def _family(metric: Metric, snapshot: Snapshot) -> Family:
     if metric.kind == "counter":
         counter = CounterMetricFamily(metric.name, metric.help, labels=names)
         for labels, value in sorted(snapshot.totals.counters.get(metric.name, {}).items()):
+            # The only place where whole numbers become floats: after all adding is done.
             counter.add_metric(labels, value / scale(metric))
         return counter
     if metric.kind == "histogram":

@@ -66,6 +66,7 @@ class Exporter:
         self._clock = clock
         self._lock = threading.Lock()
         self._halt = threading.Event()
+        # Held for the process's life; the kernel gives it free however the process ends.
         self._lock_fd = _take_folder(settings.state_dir)
         self._state_path = settings.state_dir / STATE_NAME
         self.state_note = ""
@@ -145,6 +146,7 @@ class Exporter:
         if self._thread.ident is not None:
             self._thread.join(5.0)
         self.tick()
+        # Before the state is saved: what could not be delivered is one of the totals.
         if self.sender:
             self.sender.stop()
         with self._lock:
@@ -167,6 +169,7 @@ class Exporter:
         began = self._clock()
         self.follower.tick()
         self._gather_sender()
+        # Added up like everything else, so that the total goes on over restarts.
         cpu = time.process_time()
         steps = round((cpu - self._own_cpu_seen) * 1e9)
         self.state.totals.add("telemetry_exporter_cpu_seconds_total", (), steps)
@@ -204,6 +207,7 @@ class Exporter:
             self.state.totals.add("telemetry_state_write_errors_total", (), 1)
             if not self._write_failed:
                 _log.warning("state not written (%s: %s); a restart now would lose totals", self._state_path, error)
+            # Said once, not twice a second; the figure goes on counting.
             self._write_failed = True
         else:
             self._write_failed = False

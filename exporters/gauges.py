@@ -36,6 +36,7 @@ def service_gauges(followed: Iterable[Followed], unreadable: int, now_unix_ns: i
             ("unreadable",): float(unreadable),
         },
     }
+    # A dead worker's page is history: its memory is free again.
     statuses = [one.status for one in live if one.status]
     for name, key in (
         ("runtime_process_resident_memory_bytes", "rss_bytes"),
@@ -54,6 +55,7 @@ def service_gauges(followed: Iterable[Followed], unreadable: int, now_unix_ns: i
 
 def _oldest_age(live: Iterable[Followed], now_unix_ns: int) -> float:
     """Return the age of the oldest request in flight, in seconds."""
+    # The wall clock may have been set back meanwhile: an age is never negative.
     starts = [int(one.open_starts.min()) for one in live if len(one.open_starts)]
     return max(0.0, (now_unix_ns - min(starts)) / 1e9) if starts else 0.0
 
@@ -68,6 +70,7 @@ def _workers(files: Iterable[Followed]) -> dict[Labels, float]:
         if not one.alive and (one.status or {}).get("phase") == "stopped":
             continue
         worker = one.ring.header.worker
+        # Numbers, not pids: a pid is new at each restart, and series of old ones would pile up.
         key = (str(worker) if worker < WORKER_LIMIT else OTHER,)
         up[key] = max(up.get(key, 0.0), float(one.alive))
     return up

@@ -54,6 +54,7 @@ class HostSampler:
             passed, idled = total - self._last[0], idle - self._last[1]
             self._ratio = min(1.0, max(0.0, 1.0 - idled / passed))
             self._last = (total, idle)
+        # Available, not free: memory in caches is given to whoever asks.
         gauges: Gauges = {"runtime_host_memory_available_bytes": {(): float(self._memory().available)}}
         if self._ratio is not None:
             gauges["runtime_host_cpu_ratio"] = {(): self._ratio}

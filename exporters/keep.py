@@ -53,6 +53,7 @@ def keep_reasons(rows: npt.NDArray[Any], rules: KeepRules) -> npt.NDArray[np.int
     limits = np.array([round(rules.slow_seconds.get(bucket, 1.5) * 1e9) for bucket in INPUT_BUCKETS], dtype=np.uint64)
     # share 1.0 would be 2**64, which no 64-bit number holds.
     bound = np.uint64(min(int(rules.share * 2**64), 2**64 - 1))
+    # An absent confidence is NaN, and NaN is below nothing: such a row is not kept for it.
     with np.errstate(invalid="ignore"):
         unsure = rows["confidence"] < rules.low_confidence
     rule_holds = {
@@ -65,6 +66,7 @@ def keep_reasons(rows: npt.NDArray[Any], rules: KeepRules) -> npt.NDArray[np.int
         "first": rows["seq"] < rules.first,
         "random": (rows["trace_lo"] < bound) | (rules.share >= 1.0),
     }
+    # From the last rule to the first, so that the first one that holds is what stays.
     chosen = np.full(len(rows), -1, dtype=np.int64)
     for reason in reversed([reason for reason in KEPT_REASONS if reason in rule_holds]):
         chosen[rule_holds[reason]] = KEPT_REASONS.index(reason)

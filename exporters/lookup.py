@@ -43,6 +43,7 @@ def find_session(ring_dir: Path | str, session_id: str, *, now_unix_ns: int | No
     """
     folder = Path(ring_dir)
     try:
+        # Hashed as the header's bytes came; a surrogate stands for a byte of the command line that is no UTF-8.
         wanted = session_hash(read_key(folder), session_id.encode("utf-8", "surrogateescape"))
     except (OSError, ValueError):
         # Without the folder's key nothing was ever hashed, so nothing can be found.
@@ -87,6 +88,7 @@ def slowest(
         rows = _select(ring, lambda rows: _since(rows, since_ns))
         return rows[np.argsort(rows["duration_ns"])[::-1][:n]]
 
+    # A request that hangs in a living worker is slow now; one of a dead worker lasts no longer.
     views = _views(Path(ring_dir), top, lambda request: request.alive, now_unix_ns)
     return sorted(views, key=lambda view: -view.duration_s)[: max(0, n)]
 

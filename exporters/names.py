@@ -7,8 +7,7 @@ what is over the bound is counted under "(other)", so that cardinality is bounde
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from exporters.buckets import (
     CONFIDENCE_BUCKETS,
@@ -39,6 +38,7 @@ from exporters.labels import (
     WORKER_LIMIT,
     input_bucket,
 )
+from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
 __all__ = [
@@ -57,58 +57,7 @@ __all__ = [
     "input_bucket",
 ]
 
-Kind = Literal["counter", "gauge", "histogram"]
-
-# A name ends in its unit. `_characters` .. `_descriptors` count things; `_up`, `_info`, `_phase` are states;
-# `_confidence` is a ratio whose name is kept from the articles (design.md, section 4).
-UNIT_SUFFIXES: Final = (
-    "_seconds",
-    "_bytes",
-    "_ratio",
-    "_total",
-    "_characters",
-    "_tokens",
-    "_rows",
-    "_rings",
-    "_series",
-    "_threads",
-    "_descriptors",
-    "_in_flight",
-    "_queued",
-    "_up",
-    "_info",
-    "_phase",
-    "_confidence",
-)
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric: everything that an exposition, a rule or a panel may know about it.
-
-    Attributes:
-        name: Full name, `_total` included for counters.
-        kind: counter, gauge or histogram.
-        unit: Base unit in words: seconds, bytes, ratio, or what is counted.
-        help: HELP text; says what and from where, in one sentence.
-        labels: Label -> values that always exist and start at 0; empty when the values come from data.
-        limits: Label -> most values it may take, for labels whose values come from data; the rest is "(other)".
-        buckets: Upper bounds in the unit, ascending, without +Inf; histograms only.
-        source: Part of the row, status page or process that it is made of.
-        job: Scrape job that shows it.
-    """
-
-    name: str
-    kind: Kind
-    unit: str
-    help: str
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    limits: Mapping[str, int] = field(default_factory=dict)
-    buckets: tuple[float, ...] = ()
-    source: str = "row"
-    job: str = "inferdeck-exporter"
-
-
+# Counted from rows: what happened to requests.
 _MODEL = (
     Metric(
         "model_requests_total",
@@ -188,6 +137,7 @@ _MODEL = (
     ),
 )
 
+# From the workers' status pages: cumulative figures are added up over workers and their lives, the others are of now.
 _RUNTIME = (
     Metric(
         "runtime_event_loop_lag_seconds",
@@ -275,6 +225,7 @@ _RUNTIME = (
     ),
 )
 
+# About the instruments themselves: whoever trusts the figures above must be able to see what they miss.
 _TELEMETRY = (
     Metric(
         "telemetry_rows_read_total", "counter", "rows", "Rows that the exporter read and counted.", source="exporter"
@@ -369,6 +320,7 @@ _TELEMETRY = (
     ),
 )
 
+# Shown by the service's own admin port, which answers when the exporter is lost.
 _SERVICE = (
     Metric(
         "model_build_info",

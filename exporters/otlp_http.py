@@ -36,6 +36,7 @@ class HttpTransport:
             raise ValueError(f"OTLP endpoint {endpoint!r} names no host; write http://127.0.0.1:4318")
         path = parts.path.rstrip("/")
         self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
+        # The standard library: one thread, one connection, one kind of request need no pool.
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.hostname, parts.port, timeout=timeout_seconds)
         self._headers = {
@@ -55,6 +56,7 @@ class HttpTransport:
                 content = response.read(_MOST_BYTES)
                 if response.will_close or not response.isclosed():
                     self._connection.close()
+            # Not tried again here: the target may have taken the body, and the sender decides about pauses.
             except TimeoutError:
                 self._connection.close()
                 return Answer(0)

@@ -265,6 +265,7 @@ def _decoded(
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the columns of the rows in the time window, texts decoded, and each column's kind."""
     header = ring.header
+    # By overlap: a request that is slow enough to matter often started before the window.
     ends = rows["start_unix_ns"] + rows["duration_ns"]
     inside = np.ones(len(rows), dtype=bool)
     if since_ns is not None:
@@ -277,6 +278,7 @@ def _decoded(
     columns: dict[str, Array] = {}
     for name, kind in kinds.items():
         values = rows[name]
+        # Copied out of the rows, so that a table of few columns does not keep whole rows in memory.
         if kind == "str":
             values = np.where(values < len(strings), strings[np.minimum(values, len(strings) - 1)], "")
         elif kind == "bytes32":

@@ -122,6 +122,7 @@ class Sender:
         """Queue a request's spans, or drop and count them when the queue is full; never waits for the target."""
         with self._wake:
             if self._stopping or self._queued + parcel.spans > self._queue_spans:
+                # The newest is dropped: the oldest ones are nearest to being sent, and dropping is not worth a search.
                 self._drop("queue_full", parcel.spans)
                 return
             self._queue.append(Parcel(parcel.resource, parcel.body, parcel.spans, parcel.mark, self._clock()))
@@ -192,6 +193,7 @@ class Sender:
             if 200 <= answer.status < 300:
                 self._accepted(batch, answer.rejected_spans)
                 return
+            # By requests, never inside one: a trace that arrives in part misleads more than one that is missing.
             if answer.status == 413 and len(batch) > 1:
                 middle = len(batch) // 2
                 self._deliver(batch[:middle])

@@ -102,6 +102,7 @@ class ExporterSettings(BaseSettings):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the port."""
+        # Names other than localhost are not resolved: what they mean can change after the check.
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:

@@ -26,6 +26,7 @@ class Span:
     help: str
 
 
+# The root's name is method and route, as semantic conventions ask; for other apps it is theirs.
 ROOT_SPAN: Final = "POST /v1/sentiment"
 SPANS: Final[Mapping[str, Span]] = {
     span.name: span

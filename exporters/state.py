@@ -66,6 +66,7 @@ def load_state(path: Path) -> State | None:
         return None
     except OSError as error:
         raise StateUnreadableError(f"{path}: {error.strerror}") from error
+    # JSON alone would not do: a cut number is still a number.
     checksum, _, body = raw.partition(b"\n")
     if len(raw) > MAX_BYTES or checksum != b"%08x" % zlib.crc32(body):
         raise StateUnreadableError(f"{path}: damaged (checksum differs)")
@@ -73,6 +74,7 @@ def load_state(path: Path) -> State | None:
         found = json.loads(body)
         if found["version"] != VERSION:
             raise StateUnreadableError(f"{path}: version {found['version']}, this exporter reads {VERSION}")
+        # Metrics that are new in this version start at 0 beside the old totals.
         totals = Totals.at_zero()
         totals.merge(Totals.from_json(found["totals"]))
         return State(totals, {str(name): _ring_state(entry) for name, entry in found["rings"].items()})

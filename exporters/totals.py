@@ -56,6 +56,7 @@ class Totals:
         for metric in METRICS.values():
             if metric.job != "inferdeck-exporter" or metric.kind == "gauge" or not all(metric.labels.values()):
                 continue
+            # A series that first appears at 1 shows no rise to Prometheus: its first error would never alert.
             for labels in product(*metric.labels.values()):
                 if metric.kind == "counter":
                     totals.add(metric.name, labels, 0)
@@ -105,6 +106,7 @@ class Totals:
             earlier_ones = earlier.histograms.get(name, {})
             for labels, now in histograms.items():
                 old = earlier_ones.get(labels) or Histogram([0] * len(now.counts))
+                # One page is read whole (it has a CRC), so that a fall means another counter, not a torn read.
                 counts = [max(0, a - b) for a, b in zip(now.counts, old.counts, strict=True)]
                 grown.observe(name, labels, counts, max(0, now.total - old.total))
         return grown

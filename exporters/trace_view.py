@@ -131,6 +131,7 @@ def view_row(plan: RowPlan, row: Sequence[Any], strings: Sequence[str], header: 
                     span_id=f"{stage_span_id(row[place['span_id']], stage):016x}",
                 )
             )
+    # By start, as they happened; columns are in the order in which stages were declared.
     stages.sort(key=lambda span: span.start_s)
     outcome = row[place["outcome"]]
     outcome_name = OUTCOMES[outcome] if outcome < len(OUTCOMES) else "error"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from exporters import buckets, names
 from exporters.names import LABELS, METRICS, OBJECTIVES_SECONDS, SPANS, UNIT_SUFFIXES, Metric, input_bucket
+from probes import event_loop, gc_pauses
 
 PREFIXES = ("model_", "gpu_", "runtime_", "data_", "stream_", "telemetry_")
 # Milliseconds, microseconds and percent are converted before they get a name.
@@ -79,6 +80,12 @@ def test_objectives_and_length_classes_are_bounds() -> None:
     """A threshold that is no bucket bound could only be estimated, so each objective and length split is one."""
     assert set(OBJECTIVES_SECONDS.values()) <= set(buckets.LATENCY_BUCKETS)
     assert {100.0, 500.0} <= set(buckets.LENGTH_BUCKETS)
+
+
+def test_lags_and_pauses_have_the_recorder_s_bounds() -> None:
+    """Equal bounds: nothing that a worker counted is moved to another bucket."""
+    assert buckets.LAG_BUCKETS == event_loop.BOUNDS_S
+    assert buckets.GC_BUCKETS == gc_pauses.BOUNDS_S
 
 
 def test_confidence_bounds_are_finer_near_one() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import threading
 import time
 from collections.abc import Callable
@@ -152,3 +153,12 @@ def test_what_is_left_at_exit_is_counted() -> None:
     assert sender.take_counts().value("telemetry_spans_dropped_total", "not_delivered_at_exit") == 7
     sender.put(parcel(2))
     assert sender.take_counts().value("telemetry_spans_dropped_total", "queue_full") == 7
+
+
+def test_bodies_can_be_compressed() -> None:
+    """With compression on, what is posted unpacks to the very same spans."""
+    transport = FakeTransport(lambda _body, _call: Answer(200))
+    send(transport, [parcel(1)], compress=True)
+    plain = FakeTransport(lambda _body, _call: Answer(200))
+    send(plain, [parcel(1)])
+    assert plain.bodies == [gzip.decompress(body) for body in transport.bodies]

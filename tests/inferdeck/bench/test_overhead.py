@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,45 @@ def test_what_was_not_measured_is_null() -> None:
     validate(result)
     assert [None] * 5 == [result[key] for key in ("added_us", "peer_ratio", "parity_ratio", "exporter_us", "aa_us")]
     assert (None, 0) == (result["gate"]["passed"], exit_code(result))
+
+
+@pytest.mark.parametrize("ending", [".png", ".svg"])
+def test_the_plot_is_a_picture_of_all_variants(tmp_path: Path, ending: str) -> None:
+    """The file is written in the format that its name says, and the same result gives the same bytes."""
+    pytest.importorskip("matplotlib")
+    from inferdeck.bench.plot import need_matplotlib, plot_overhead
+
+    one, two = tmp_path / f"one{ending}", tmp_path / f"two{ending}"
+    need_matplotlib(one)
+    for target in (one, two):
+        plot_overhead(shape(run_of(COSTS)), target)
+
+    assert one.read_bytes().startswith(b"\x89PNG" if ending == ".png" else b"<?xml")
+    assert one.read_bytes() == two.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["overhead.gif", "missing/overhead.svg"])
+def test_a_plot_that_cannot_be_written_is_refused_before_measuring(tmp_path: Path, name: str) -> None:
+    """Minutes of measuring must not end in an error about a file name."""
+    from inferdeck.bench.plot import need_matplotlib
+
+    with pytest.raises(CannotRun):
+        need_matplotlib(tmp_path / name)
+
+
+def test_the_table_shows_every_variant() -> None:
+    """A person reads the figures of each variant, the noise, the proofs and the gate."""
+    from rich.console import Console
+
+    from inferdeck.bench.report import draw_overhead
+
+    console = Console(width=100, record=True, color_system=None, file=io.StringIO())
+    draw_overhead(shape(run_of(COSTS)), console)
+    text = console.export_text()
+
+    assert all(VARIANTS[name].title in text for name in COSTS)
+    assert "nothing was switched off: 1 proofs held." in text
+    assert "gate met: ours costs 0.071 of the strongest peer (at most 0.167)." in text
 
 
 @pytest.mark.real

@@ -30,7 +30,7 @@ def model_or_raise(folder: Path) -> Path:
     try:
         load_artifacts(folder)
     except ArtifactsError as error:
-        raise CannotRun(str(error), "run `inferdeck train`, then repeat") from error
+        raise CannotRun(str(error)) from error  # it names the mend itself
     return folder
 
 

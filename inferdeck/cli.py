@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -111,6 +112,11 @@ def run(arguments: list[str] | None = None, group: click.Group = cli) -> int:
         # the reader of our output has gone (`| head`): nothing to say, and nobody to say it to
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        if debug:
+            raise
+        mend = "; free some space there" if error.errno in {errno.ENOSPC, errno.EDQUOT} else ""
+        return _complain(f"{error.strerror or error}: {error.filename or 'a file of the stack'}{mend}")
     except ImportError as error:
         if debug:
             raise

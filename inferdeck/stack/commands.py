@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -18,7 +19,6 @@ from inferdeck.stack.plan import StackPlan, plan_from_settings
 from inferdeck.stack.ports import require_free
 from inferdeck.stack.process import ProcessRecord, is_alive, log_tail, start, stop
 from inferdeck.stack.state import StackState, make_private_folder, only_stack, read_state, write_private, write_state
-from inferdeck.stack.status import describe
 from inferdeck.version import ROOT
 
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
@@ -106,16 +106,16 @@ def _degraded(state_dir: Path) -> StackState | None:
 def _mend(state: StackState, settings: StackSettings, say: Say) -> StackState:
     dead = [part.name for part in state.parts if part.record and not is_alive(part.record)]
     say(f"starting again: {', '.join(dead)}")
+    before = state.mends
     if state.supervisor is not None:
         os.kill(state.supervisor.pid, signal.SIGHUP)
     deadline = time.monotonic() + settings.ready_timeout_seconds * len(dead)
     while time.monotonic() < deadline:
         time.sleep(0.25)
         state = _known_state(settings.state_path)
-        if state.message:
-            raise CannotRun(state.message)
-        rows = describe(state, settings.state_path)["parts"]
-        if all(row["health"] in {"up", "absent"} for row in rows):
+        if state.mends > before:
+            if state.message:
+                raise CannotRun(state.message)
             return state
     raise CannotRun(f"{', '.join(dead)} did not come back in time", "see `inferdeck status`")
 
@@ -187,7 +187,9 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
                 how = "term" if report.how == "gone" else report.how
                 stopped.append({"name": part.name, "pid": part.record.pid, "how": how})
         state.phase = "stopped"
-        write_state(state)
+        # on a full disk the record stays as it was; its processes are gone all the same
+        with contextlib.suppress(OSError):
+            write_state(state)
     purged = _purge(settings, Path(state.ring_dir) if state else settings.ring_path) if purge else []
     return {"state_dir": str(settings.state_path), "stopped": stopped, "purged": purged}
 

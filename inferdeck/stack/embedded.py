@@ -152,7 +152,7 @@ class EmbeddedStack:
                 state.exit_code, state.ended_unix = code, time.time()
                 ended.append(state)
         if ended:
-            write_state(self.state)
+            self._save()
         return ended
 
     def stop_part(self, name: str) -> StopReport:
@@ -181,6 +181,7 @@ class EmbeddedStack:
             CannotRun: If one does not come back; the message stays in the state until the next success.
         """
         self.poll()
+        self.state.message = ""
         try:
             for part in self.state.parts:
                 if part.exit_code is not None:
@@ -190,9 +191,15 @@ class EmbeddedStack:
             self.state.message = str(error)
             raise
         finally:
+            self.state.mends += 1
+            self._save()
+
+    def _save(self) -> None:
+        """Write the state down; once the parts run, a full disk costs the record and not the stack."""
+        try:
             write_state(self.state)
-        self.state.message = ""
-        write_state(self.state)
+        except (OSError, CannotRun) as error:
+            self._say(f"the record of the stack cannot be written: {error}")
 
     def pids(self, name: str) -> list[int]:
         """Return the live processes of a part, its leader first."""
@@ -209,10 +216,10 @@ class EmbeddedStack:
         """
         with uninterrupted():
             self.state.phase = "failed" if failed else "stopping"
-            write_state(self.state)
+            self._save()
             # Prometheus first: else it would see the others leave and page for it
             reports = [self.stop_part(part.name) for part in reversed(self._parts)]
             self.poll()
             self.state.phase = "failed" if failed else "stopped"
-            write_state(self.state)
+            self._save()
         return reports

@@ -55,7 +55,8 @@ class StackState:
 
     Attributes:
         phase: starting, ready, stopping, stopped or failed.
-        message: Why it failed, in one line; else empty.
+        message: Why the start or the last mending failed, in one line; else empty.
+        mends: How often ended parts were started again, successfully or not.
     """
 
     state_dir: str
@@ -63,6 +64,7 @@ class StackState:
     started_unix: float
     phase: str = "starting"
     message: str = ""
+    mends: int = 0
     supervisor: ProcessRecord | None = None
     parts: list[PartState] = field(default_factory=list)
 
@@ -97,7 +99,7 @@ class StackState:
             for part in raw["parts"]
         ]
         supervisor = ProcessRecord.from_json(raw["supervisor"]) if raw["supervisor"] else None
-        plain = {key: raw[key] for key in ("state_dir", "ring_dir", "started_unix", "phase", "message")}
+        plain = {key: raw[key] for key in ("state_dir", "ring_dir", "started_unix", "phase", "message", "mends")}
         return cls(**plain, supervisor=supervisor, parts=parts)
 
 

@@ -5,6 +5,7 @@ Run as `python -m inferdeck.stack.supervisor PLAN.json`; `up --foreground` calls
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -92,11 +93,13 @@ def main(argv: list[str]) -> int:
     plan = StackPlan.from_json(json.loads(Path(argv[0]).read_text(encoding="utf-8")))
 
     def say(line: str) -> None:
-        sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
+        # a log on a full disk costs the line, not the stack
+        with contextlib.suppress(OSError):
+            sys.stderr.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')} {line}\n")
 
     try:
         supervise(plan, say)
-    except CannotRun as error:
+    except (CannotRun, OSError) as error:
         say(f"cannot run: {error}")
         return 2
     except Interrupted:

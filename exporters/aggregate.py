@@ -23,6 +23,9 @@ Rows = npt.NDArray[Any]
 # A stage whose start is this did not run (docs/architecture.md, section 2).
 NEVER: Final = 2**64 - 1
 UNMATCHED: Final = "(unmatched)"
+NO_AGENT: Final = "(none)"
+# The service's stages up to the model.
+_BODY, _FILTERS, _HAND_OVER = "network.receive", "sentiment.preprocess", "scheduler.dispatch"
 
 _OK, _REFUSED, _DEGRADED = OUTCOMES.index("ok"), OUTCOMES.index("refused"), OUTCOMES.index("degraded")
 _BILLION: Final = 1_000_000_000
@@ -47,6 +50,7 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
         values = rows[column]
         _observe(delta, metric, (), values[values >= 0])
     _observe_confidence(rows, strings, delta)
+    _observe_filters(rows, strings, delta)
     for stage in stages:
         if f"{stage}/start_ns" in (rows.dtype.names or ()):
             ran = rows[f"{stage}/start_ns"] != NEVER
@@ -108,6 +112,25 @@ def _observe_confidence(rows: Rows, strings: Sequence[str], delta: Totals) -> No
         label = text_of(strings, int(index), "other")
         steps = np.rint(confidences[labels == index] * _BILLION).astype(np.int64)
         _observe(delta, "model_output_confidence", (label if label in allowed else "other",), steps)
+
+
+def _observe_filters(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
+    """Observe by family of agents what ran in front of the model, in the stage for it or in middleware around it.
+
+    A request that reached the executor is measured from its start to there, less the wait for its body; one that was
+    refused before by its stage alone. Where there are no such stages nothing is observed.
+    """
+    names = rows.dtype.names or ()
+    if not {f"{stage}/start_ns" for stage in (_BODY, _FILTERS, _HAND_OVER)} <= set(names):
+        return
+    handed, filtered = rows[f"{_HAND_OVER}/start_ns"] != NEVER, rows[f"{_FILTERS}/start_ns"] != NEVER
+    body = np.where(rows[f"{_BODY}/start_ns"] != NEVER, rows[f"{_BODY}/duration_ns"], 0).astype(np.int64)
+    before = np.where(handed, rows[f"{_HAND_OVER}/start_ns"], 0).astype(np.int64) - body
+    steps = np.maximum(np.where(handed, before, rows[f"{_FILTERS}/duration_ns"].astype(np.int64)), 0)
+    seen = handed | filtered
+    for index in np.unique(rows["agent_family"][seen]):
+        family = text_of(strings, int(index), NO_AGENT)
+        _observe(delta, "model_filter_seconds", (family,), steps[seen & (rows["agent_family"] == index)])
 
 
 def _observe(delta: Totals, name: str, labels: tuple[str, ...], steps: npt.NDArray[Any]) -> None:

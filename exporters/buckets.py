@@ -6,6 +6,7 @@ from typing import Final
 
 __all__ = [
     "CONFIDENCE_BUCKETS",
+    "FILTER_BUCKETS",
     "GC_BUCKETS",
     "LAG_BUCKETS",
     "LATENCY_BUCKETS",
@@ -28,6 +29,8 @@ STAGE_BUCKETS: Final = (
 # As the recorder counts them (probes), so that nothing is re-binned; 0.1 s is where a lag counts as blocked.
 LAG_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 GC_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
+# Coarse, for there is one for each family of agents: 20 ms is ten times what filters and cleaning take together.
+FILTER_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.2, 1.0)
 # 100 and 500 split short, medium and long (row A10); 1,024 is the contract's longest text (row B1).
 LENGTH_BUCKETS: Final = (
     5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 55.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 700.0, 1024.0, 2048.0,

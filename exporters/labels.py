@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 __all__ = [
+    "AGENT_LIMIT",
+    "CROWDED_REASONS",
     "DROPPED_REASONS",
     "INPUT_BUCKETS",
     "KEPT_REASONS",
@@ -45,6 +47,8 @@ REFUSED_REASONS: Final = (
 SENTIMENTS: Final = ("negative", "neutral", "positive", "other")
 
 ROUTE_LIMIT: Final = 32
+# The recorder knows about 25 families (probes/incoming.py); the agents themselves are never stored.
+AGENT_LIMIT: Final = 32
 STAGE_LIMIT: Final = 64
 WORKER_LIMIT: Final = 64
 REASON_LIMIT: Final = 32
@@ -61,6 +65,14 @@ UNRECORDED_REASONS: Final = (
     "folder_foreign",
     "folder_not_private",
     "folder_unusable",
+)
+# Words of the recorder: why a label, attribute or stage was refused at its registration instead of growing without end.
+CROWDED_REASONS: Final = (
+    "string_budget",
+    "string_table_full",
+    "attribute_refused",
+    "stage_refused",
+    "journal_full",
 )
 DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
 KEPT_REASONS: Final = (
@@ -83,6 +95,7 @@ LABELS: Final[Mapping[str, str]] = {
     "input_bucket": "length class of the input",
     "stage": "business step",
     "label": "class that the model answered",
+    "agent_family": "family of the caller's user agent, from the recorder's closed list",
     "worker": "ordinal of the worker process",
     "source": "which heartbeat",
     "generation": "generation of the garbage collector",

@@ -11,6 +11,7 @@ from typing import Final
 
 from exporters.buckets import (
     CONFIDENCE_BUCKETS,
+    FILTER_BUCKETS,
     GC_BUCKETS,
     LAG_BUCKETS,
     LATENCY_BUCKETS,
@@ -19,6 +20,8 @@ from exporters.buckets import (
     TOKEN_BUCKETS,
 )
 from exporters.labels import (
+    AGENT_LIMIT,
+    CROWDED_REASONS,
     DROPPED_REASONS,
     INPUT_BUCKETS,
     KEPT_REASONS,
@@ -90,6 +93,15 @@ _MODEL = (
         labels={"stage": STAGES},
         limits={"stage": STAGE_LIMIT},
         buckets=STAGE_BUCKETS,
+    ),
+    Metric(
+        "model_filter_seconds",
+        "histogram",
+        "seconds",
+        "Time in front of the model without the body's arrival: middleware, filters, cleaning; by family of agents.",
+        labels={"agent_family": ()},
+        limits={"agent_family": AGENT_LIMIT},
+        buckets=FILTER_BUCKETS,
     ),
     Metric(
         "model_input_length_characters", "histogram", "characters", "Length of the input texts.", buckets=LENGTH_BUCKETS
@@ -276,6 +288,14 @@ _TELEMETRY = (
         "Failures of the sensors inside the service.",
         labels={"probe": ()},
         limits={"probe": PROBE_LIMIT},
+        source="status page",
+    ),
+    Metric(
+        "telemetry_labels_refused_total",
+        "counter",
+        "values",
+        "Values, attributes and stages that the recorder refused, so that no label grows without end, by which bound.",
+        labels={"reason": CROWDED_REASONS},
         source="status page",
     ),
     Metric(

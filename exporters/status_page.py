@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from exporters.labels import CROWDED_REASONS
 from exporters.names import METRICS
 from exporters.totals import Totals
 
@@ -42,7 +43,9 @@ def cumulative(status: Mapping[str, Any]) -> Totals:
         found = status.get(key)
         for label, count in found.items() if isinstance(found, Mapping) else ():
             if (amount := number(count)) is not None:
-                totals.add(name, (str(label),), int(amount))
+                # The recorder counts both in one place; to refuse a label is its duty, and no failure of a sensor.
+                refused = name == "telemetry_probe_failures_total" and label in CROWDED_REASONS
+                totals.add("telemetry_labels_refused_total" if refused else name, (str(label),), int(amount))
     return totals
 
 

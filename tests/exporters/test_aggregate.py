@@ -21,6 +21,16 @@ DTYPE = np.dtype(
     [(column.name, KINDS[column.kind].dtype) for column in FIXED_COLUMNS]
     + [("model.forward/start_ns", "<u8"), ("model.forward/duration_ns", "<u8")]
 )
+IN_FRONT = np.dtype(
+    [
+        *DTYPE.descr,
+        *(
+            (f"{stage}/{column}", "<u8")
+            for stage in ("network.receive", "sentiment.preprocess", "scheduler.dispatch")
+            for column in ("start_ns", "duration_ns")
+        ),
+    ]
+)
 
 ROW = st.fixed_dictionaries(
     {
@@ -151,3 +161,50 @@ def test_rows_of_the_real_writer_are_counted(fly: Callable[..., Flight], outcome
         totals = aggregate(batch.rows, ring.strings(), ring.header.stages)
     assert totals.value("model_requests_total", "/v1/sentiment", OUTCOMES[outcome]) == 1
     assert sum(totals.histograms["model_stage_seconds"]["model.forward",].counts) == 1
+
+
+def in_front(**values: int) -> np.ndarray[Any, Any]:
+    """One row of the service's stages; those without a value did not run."""
+    rows = np.zeros(1, dtype=IN_FRONT)
+    for name in IN_FRONT.names or ():
+        if name.endswith("/start_ns"):
+            rows[name] = NEVER
+    for name, value in values.items():
+        rows[name.replace("__", "/").replace("_in_", ".")] = value
+    return rows
+
+
+def filter_totals(rows: np.ndarray[Any, Any]) -> dict[tuple[str, ...], int]:
+    """Nanoseconds in front of the model, by family of agents."""
+    found = aggregate(rows, ["", "safari_ios"], []).histograms.get("model_filter_seconds", {})
+    return {labels: histogram.total for labels, histogram in found.items()}
+
+
+def test_time_in_front_of_the_model_leaves_out_the_wait_for_the_body() -> None:
+    """Middleware before the first stage counts, a slow upload does not, by family of agents."""
+    rows = in_front(
+        agent_family=1,
+        network_in_receive__start_ns=200,
+        network_in_receive__duration_ns=1000,
+        sentiment_in_preprocess__start_ns=1300,
+        sentiment_in_preprocess__duration_ns=50,
+        scheduler_in_dispatch__start_ns=1400,
+    )
+    assert {("safari_ios",): 400} == filter_totals(rows)
+
+
+def test_a_request_that_never_reached_the_executor_counts_its_filters_alone() -> None:
+    """One that was refused by the contract has its stage; one with no stage at all has nothing to observe."""
+    refused = in_front(sentiment_in_preprocess__start_ns=0, sentiment_in_preprocess__duration_ns=70)
+    assert {("(none)",): 70} == filter_totals(refused)
+    assert {} == filter_totals(in_front(agent_family=1))
+    assert {} == filter_totals(rows_of([{"agent_family": 1}]))
+
+
+def test_odd_times_never_count_below_zero() -> None:
+    """A body that arrives after the hand-over, or a stage longer than a signed number holds, is 0 and not less."""
+    late = in_front(
+        scheduler_in_dispatch__start_ns=5, network_in_receive__start_ns=0, network_in_receive__duration_ns=9
+    )
+    huge = in_front(sentiment_in_preprocess__start_ns=0, sentiment_in_preprocess__duration_ns=2**63 + 5)
+    assert {("(none)",): 0} == filter_totals(late) == filter_totals(huge)

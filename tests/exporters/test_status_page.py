@@ -44,6 +44,13 @@ def test_all_figures_of_a_page_are_taken() -> None:
     assert sum(totals.histograms["runtime_gc_pause_seconds"]["2",].counts) == 3
 
 
+def test_refused_labels_are_told_apart_from_failing_sensors() -> None:
+    """The recorder counts both under probe_failures; what a bound refused is no failure of a probe."""
+    totals = cumulative({"probe_failures": {"gc": 1, "string_budget": 5, "stage_refused": 2}})
+    assert {("gc",): 1} == totals.counters["telemetry_probe_failures_total"]
+    assert {("string_budget",): 5, ("stage_refused",): 2} == totals.counters["telemetry_labels_refused_total"]
+
+
 def test_other_bounds_go_to_the_next_higher_of_ours() -> None:
     """A histogram with its own bounds is never counted lower than it was measured."""
     page = {"loop_lag": {"bounds": [0.0015, 0.1, 60.0], "counts": [5, 2, 1, 1], "sum_s": 70.0}}

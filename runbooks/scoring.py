@@ -19,7 +19,7 @@ REFUTED_FACTOR: Final = 0.2
 # What cannot be looked at at all stays below a verdict's score.
 UNSEEN_SCORE: Final = 0.5
 # Each condition that nobody could look at takes this from the confidence, not from the score.
-UNSEEN_FACTOR: Final = 0.85
+UNSEEN_FACTOR: Final = 0.9
 # The share of confidence that a cause keeps when almost nothing of it could be seen.
 BLIND_SHARE: Final = 0.5
 # A cause that is named as another's consequence ranks behind it.

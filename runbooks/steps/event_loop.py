@@ -29,10 +29,10 @@ NOISE_SECONDS = 0.02
 QUIET_SHARE = 0.002
 # The service keeps the last 32 episodes; a full list says nothing about the time before its first.
 KEPT_EPISODES = 32
-# A ratio from fewer expected events than this is chance.
-LEAST_EXPECTED_EVENTS = 8.0
-# Below this many events in the time of a typical lag, a lag leaves no trace among them.
-LEAST_EVENTS_PER_LAG = 1.5
+# A ratio from fewer expected requests than this is chance.
+LEAST_EXPECTED_REQUESTS = 8.0
+# A pause is one of more than this many usual distances between requests.
+PAUSE_REQUESTS = 2.5
 # Plenty for a ratio, and it bounds the work.
 MOST_STRETCHES = 300
 # Frames in which an idle or waiting loop is found: they name nobody.
@@ -203,56 +203,70 @@ def _stretches(evidence: Evidence, rows: Rows, ring: str) -> list[tuple[float, f
 
 
 def _typical_lag(evidence: Evidence) -> float | None:
-    """Return the mean length in seconds of the lags over 20 ms in the incident; None when unknown."""
+    """Return the mean seconds of the lags over 20 ms in the incident, else of its episodes; None if unknown."""
     since, until = evidence.window.incident
     late = _late_seconds(evidence, since, until)
     counts = signals.histogram(evidence.get(signals.LAG_BUCKET) or (), since, until)
     number = sum(count for bound, count in counts.items() if bound > NOISE_SECONDS)
-    return late / number if late and number else None
+    if late and number:
+        return late / number
+    lengths = [one.duration_s for _, inside, _ in _episodes(evidence) or () for one in inside]
+    return float(np.mean(lengths)) if lengths else None
 
 
 def others_move_on(evidence: Evidence) -> StepResult:
-    """Return how often other requests start or end during slow ones, over how often they do at all.
+    """Return the share of slow requests' time in which other requests of the worker start or end as usual.
 
-    While a loop is blocked nothing else moves: near 0. Beside a slow request that merely waits, or on a busy machine,
-    the others go on: near 1. Lags so short that no event would fall into them anyway cannot be told this way.
+    While a loop is blocked nothing else moves: near 0, however many requests block it. Beside a request that merely
+    waits, or on a busy machine, the others go on: requests at random leave pauses of more than 2.5 usual distances for
+    (1 + 2.5) exp(-2.5) = 29% of the time, hence near 0.7. Lags too short to be such a pause cannot be told this way.
     """
     rows = evidence.rows
     step, query = "event_loop.others_move_on", "rows: starts and ends of the same worker inside slow requests"
     if rows is None:
         return StepResult(step, None, "ring", query, "no rows")
-    seen = expected = 0.0
+    standing = total = expected = 0.0
     lag = _typical_lag(evidence)
     for ring in set(rows.ring.tolist()):
         mine = rows.ring == ring
         events = np.sort(np.concatenate([rows.start_s[mine], rows.end_s[mine]]))
-        rate = _event_rate(evidence, events)
-        if lag is not None and rate * lag < LEAST_EVENTS_PER_LAG:
+        # A short request's start and end lie side by side: requests, not events, come at random.
+        rate = _request_rate(evidence, rows.end_s[mine])
+        if rate <= 0 or (lag is not None and rate * lag < PAUSE_REQUESTS):
             continue
         for start, end in _stretches(evidence, rows, ring):
-            # What waited for the loop moves right before the slow request ends: that rush is left out.
-            stop = end - max(0.003, 0.1 * (end - start))
-            usual = rate * max(stop - start, 0.0)
-            count = float(np.searchsorted(events, stop) - np.searchsorted(events, start + 1e-6))
-            seen += min(count, usual)
-            expected += usual
-    if expected < LEAST_EXPECTED_EVENTS:
-        return StepResult(
-            step, None, "ring", query, "too few slow requests, too little traffic or too short lags to tell"
-        )
-    value = seen / expected
-    return StepResult(step, value, "ring", query, f"{value:.0%} of the usual starts and ends during slow requests")
+            first, last = np.searchsorted(events, (start, end), side="right")
+            gaps = np.diff(np.concatenate([[start], np.clip(events[first:last], start, end), [end]]))
+            standing += float(gaps[gaps * rate > PAUSE_REQUESTS].sum())
+            total += end - start
+            expected += rate * (end - start)
+    if expected < LEAST_EXPECTED_REQUESTS:
+        return StepResult(step, None, "ring", query, "too few slow requests, too little traffic, or too short lags")
+    value = 1.0 - standing / total
+    detail = f"others start and end as usual in {value:.0%} of the time of slow requests"
+    return StepResult(step, value, "ring", query, detail)
 
 
-def _event_rate(evidence: Evidence, events: Floats) -> float:
-    """Return a worker's usual starts and ends a second: the incident's, or the baseline's when the incident has few."""
+def _request_rate(evidence: Evidence, ends: Floats) -> float:
+    """Return a worker's usual requests a second: the higher of incident and baseline.
+
+    A loop that is blocked most of the time serves few: then the baseline tells what is usual, in a surge the incident.
+    """
+    rates = [0.0]
+    for since, until in (evidence.window.incident, evidence.window.baseline):
+        if until - since >= 10.0:
+            rates.append(float(((ends >= since) & (ends < until)).sum()) / (until - since))
+    return max(rates)
+
+
+def _episodes_tell_most(evidence: Evidence) -> bool:
+    """Return whether episodes hold at least half of the late time; blocks around 0.1 s show in part."""
     since, until = evidence.window.incident
-    before, after = evidence.window.baseline
-    inside = float(((events >= since) & (events < until)).sum())
-    rate = inside / max(until - since, 1.0)
-    if inside < 20 and after - before >= 20.0:
-        rate = max(rate, float(((events >= before) & (events < after)).sum()) / (after - before))
-    return rate
+    late = _late_seconds(evidence, since, until)
+    if late is None:
+        return True
+    told = blocked_share(evidence).value
+    return isinstance(told, float) and told >= 0.5 * late / max(until - since, 1.0)
 
 
 def slow_overlap(evidence: Evidence) -> StepResult:
@@ -272,6 +286,8 @@ def slow_overlap(evidence: Evidence) -> StepResult:
                 aftermath = one.start_s + 1.2 * one.duration_s + 0.02
                 overlaps |= (rows.start_s < aftermath) & (rows.end_s > one.start_s)
             hit += int((mine & overlaps).sum())
-    if not known or not any(inside for _, inside, _ in known) or total < 5:
-        return StepResult(step, None, "ring", query, "no blocked episode, or fewer than five slow requests")
+    if not known or not any(inside for _, inside, _ in known) or total < 5 or not _episodes_tell_most(evidence):
+        return StepResult(
+            step, None, "ring", query, "no episode, or too few slow requests, or most lags shorter than 0.1 s"
+        )
     return StepResult(step, hit / total, "ring", query, f"{hit} of {total} slow requests met a blocked loop")

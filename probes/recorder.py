@@ -321,7 +321,7 @@ class Recorder:
         if intake is not None:
             # The lock lives until every copy of the descriptor is closed: a child that kept it would make a dead parent
             # look alive.
-            intake.ring.close()
+            intake.ring.abandon()
 
 
 def _reopen_after_fork(recorder: Recorder) -> None:

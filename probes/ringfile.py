@@ -54,6 +54,14 @@ class OwnedRing:
     def close(self) -> None:
         """Give mapping and lock up; the file stays for its readers."""
         self.writer.close()
+        self._unlock()
+
+    def abandon(self) -> None:
+        """Give up in a forked child what belongs to its parent."""
+        self.writer.abandon()
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

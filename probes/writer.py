@@ -215,8 +215,13 @@ class RingWriter:
         self.buffer[self.layout.status : self.layout.status + len(page)] = page
 
     def close(self) -> None:
-        """Give the mapping up; the file stays as it is."""
-        with self._lock, contextlib.suppress(BufferError):
+        """Give the mapping up once no row is being written; the file stays as it is."""
+        with self._lock:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Give the mapping up at once; for a forked child, in which a thread that held the lock does not exist."""
+        with contextlib.suppress(BufferError):
             self._words.release()
             self._hashes.release()
             self._view.release()

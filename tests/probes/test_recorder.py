@@ -83,7 +83,9 @@ def test_a_worker_forked_after_the_start_has_a_file_of_its_own(ring_dir: Path, s
     recorder = Recorder.open(ring_dir, "test", settings=small)
     serve_one(recorder)
     read_end, write_end = os.pipe()
-    child = os.fork()
+    # As if another thread was writing a row at that moment: in the child it does not exist and never lets go.
+    with recorder.start().writer._lock:
+        child = os.fork()
     if child == 0:  # pragma: no cover  the child process
         try:
             serve_one(recorder)

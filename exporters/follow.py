@@ -193,8 +193,10 @@ class Follower:
             self._finish(followed)
 
     def _finish(self, followed: Followed) -> None:
-        """Count the requests that a dead worker never ended, once."""
+        """Count a worker's end, and the requests that it never ended, once."""
         now = self._now()
+        how = "clean" if (followed.status or {}).get("phase") == "stopped" else "died"
+        self.state.totals.add("model_worker_ends_total", (how,), 1)
         requests = open_requests(followed.ring, alive=False)
         for request in requests:
             self.state.totals.add("model_unfinished_requests_total", (request.stage or "(none)",), 1)

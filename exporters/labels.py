@@ -24,6 +24,7 @@ __all__ = [
     "SENTIMENTS",
     "STAGE_LIMIT",
     "UNRECORDED_REASONS",
+    "WORKER_ENDS",
     "WORKER_LIMIT",
     "input_bucket",
 ]
@@ -74,6 +75,8 @@ CROWDED_REASONS: Final = (
     "stage_refused",
     "journal_full",
 )
+# A recorder that is closed says so on its last status page; one that is killed cannot.
+WORKER_ENDS: Final = ("clean", "died")
 DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
 KEPT_REASONS: Final = (
     "error",
@@ -102,6 +105,7 @@ LABELS: Final[Mapping[str, str]] = {
     "phase": "phase of the start",
     "probe": "sensor inside the service",
     "state": "state of a ring file",
+    "how": "how a worker process ended",
     "version": "version of the service",
     "commit": "source commit",
     "model": "fingerprint of the model",

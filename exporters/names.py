@@ -38,6 +38,7 @@ from exporters.labels import (
     SENTIMENTS,
     STAGE_LIMIT,
     UNRECORDED_REASONS,
+    WORKER_ENDS,
     WORKER_LIMIT,
     input_bucket,
 )
@@ -145,6 +146,14 @@ _MODEL = (
         "1 while the worker process lives, 0 once it died; one that stopped cleanly is not shown.",
         labels={"worker": ()},
         limits={"worker": WORKER_LIMIT},
+        source="ring files",
+    ),
+    Metric(
+        "model_worker_ends_total",
+        "counter",
+        "workers",
+        "Worker processes that ended: cleanly, or died without a last word.",
+        labels={"how": WORKER_ENDS},
         source="ring files",
     ),
 )

@@ -179,6 +179,28 @@ def test_requests_that_never_ended_are_counted_once(tmp_path: Path, ring_dir: Pa
     assert unfinished(again) == {"model.forward": 2, "(none)": 1}
 
 
+def test_a_workers_end_is_counted_once_by_how_it_came(
+    tmp_path: Path, ring_dir: Path, fly: Callable[..., Flight]
+) -> None:
+    """One that said goodbye on its last page ended cleanly; one that could not has died; the living have not ended."""
+    follower = follower_of(ring_dir)
+    clean, killed, mute, _alive = fly(), fly(), fly(), fly()
+    clean.status(phase="ready")
+    killed.status(phase="ready")
+    follower.tick()
+    assert follower.state.totals.value("model_worker_ends_total", "died") == 0
+    clean.status(phase="stopped")
+    for flight in (clean, killed, mute):
+        flight.die()
+    follower.tick()
+    follower.tick()
+    save_state(tmp_path / "s", follower.state)
+    again = follower_of(ring_dir, load_state(tmp_path / "s"))
+    again.tick()
+    assert again.state.totals.value("model_worker_ends_total", "clean") == 1
+    assert again.state.totals.value("model_worker_ends_total", "died") == 2
+
+
 def test_last_flights_are_bounded_by_number(ring_dir: Path, fly: Callable[..., Flight]) -> None:
     """The newest dead workers' files are kept, older ones removed, living ones never."""
     now = iter(range(1, 1000))

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from probes import Recorder
+from probes.reader import RingFile
+
+HEADERS = st.lists(
+    st.tuples(
+        st.sampled_from([b"traceparent", b"x-session-id", b"x-device-type", b"x-client-release", b"user-agent", b"x"]),
+        st.binary(max_size=80),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(HEADERS, st.text(max_size=10), st.tuples(st.integers(100, 599), st.booleans()))
+def test_whatever_the_headers_a_request_is_begun_and_written(
+    recorder: Recorder, ring: RingFile, headers: list[tuple[bytes, bytes]], method: str, end: tuple[int, bool]
+) -> None:
+    """No bytes of a client make a record fail, and nothing about it is refused."""
+    scope: dict[str, Any] = {"method": method, "headers": headers}
+    intake = recorder.start()
+    before = ring.head()
+    record = intake.begin(scope)
+    intake.finish(record, scope, *end)
+    row = ring.read(before).rows[0]
+
+    assert (before + 1, end[0]) == (ring.head(), row["http_status"])
+    assert 16 <= len(row["session"]) <= 32
+    assert row["trace_hi"] or row["trace_lo"]
+    assert recorder.status()["loss"] == {}
+    assert 0 == len(ring.open_slots())
+
+
+@pytest.mark.parametrize(
+    ("route", "expected"),
+    [
+        (None, "(unmatched)"),
+        (object(), "(unmatched)"),
+        (type("Route", (), {"path": "/a/{b}"})(), "/a/{b}"),
+        (type("Route", (), {"path": "/a/{b:path}", "path_format": "/a/{b}"})(), "/a/{b}"),
+    ],
+)
+def test_the_route_is_the_template_that_the_router_left(
+    recorder: Recorder, ring: RingFile, route: object, expected: str
+) -> None:
+    """Never the path, which may hold ids and is without bound."""
+    scope: dict[str, Any] = {"method": "GET", "headers": [], "path": "/a/secret", "route": route}
+    intake = recorder.start()
+    intake.finish(intake.begin(scope), scope, 200, False)
+
+    assert expected == ring.strings()[ring.read().rows[0]["route"]]
+    assert "/a/secret" not in ring.strings()

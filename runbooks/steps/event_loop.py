@@ -225,7 +225,7 @@ def others_move_on(evidence: Evidence) -> StepResult:
     step, query = "event_loop.others_move_on", "rows: starts and ends of the same worker inside slow requests"
     if rows is None:
         return StepResult(step, None, "ring", query, "no rows")
-    standing = total = expected = 0.0
+    standing = total = short = expected = 0.0
     lag = _typical_lag(evidence)
     for ring in set(rows.ring.tolist()):
         mine = rows.ring == ring
@@ -235,12 +235,16 @@ def others_move_on(evidence: Evidence) -> StepResult:
         if rate <= 0 or (lag is not None and rate * lag < PAUSE_REQUESTS):
             continue
         for start, end in _stretches(evidence, rows, ring):
+            # No pause of that length fits into a shorter stretch, whatever happens in it.
+            if (end - start) * rate < 1.2 * PAUSE_REQUESTS:
+                short += end - start
+                continue
             first, last = np.searchsorted(events, (start, end), side="right")
             gaps = np.diff(np.concatenate([[start], np.clip(events[first:last], start, end), [end]]))
             standing += float(gaps[gaps * rate > PAUSE_REQUESTS].sum())
             total += end - start
             expected += rate * (end - start)
-    if expected < LEAST_EXPECTED_REQUESTS:
+    if expected < LEAST_EXPECTED_REQUESTS or short > total:
         return StepResult(step, None, "ring", query, "too few slow requests, too little traffic, or too short lags")
     value = 1.0 - standing / total
     detail = f"others start and end as usual in {value:.0%} of the time of slow requests"

@@ -65,6 +65,14 @@ def test_with_little_traffic_it_cannot_be_told(world: Callable[..., Any]) -> Non
     assert event_loop.others_move_on(evidence(world(rate=0.5, **BLOCK))).value is None
 
 
+def test_blocks_shorter_than_a_pause_are_neither_for_nor_against(world: Callable[..., Any]) -> None:
+    """80 ms at 20 requests a second leave no pause out of the ordinary: it cannot be told, nor from rows alone."""
+    known = evidence(world(block_seconds=0.08, block_share=0.1))
+
+    for source in (known, replace(known, series=None)):
+        assert event_loop.others_move_on(source).value is None
+
+
 def test_the_blocking_frame_is_named(world: Callable[..., Any]) -> None:
     """The innermost frame, with two parts of its path; an idle loop's frame names nobody."""
     idle = evidence(world(frame="/usr/lib/python3.11/asyncio/selectors.py:468 select", **BLOCK))

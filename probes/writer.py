@@ -84,6 +84,7 @@ class RingWriter:
         self.count = count
         self._lock = threading.Lock()
         self._next = 0
+        self._ring_at, self._ring_rows, self._row_bytes = layout.ring, layout.ring_rows, layout.row_bytes
         self._ticket = 0
         self._journal_lock = threading.Lock()
         self._journal_at = layout.schema
@@ -95,6 +96,7 @@ class RingWriter:
         self.scratch = layout.open + layout.open_slots * OPEN_SLOT_BYTES
         self.strings = StringTable(buffer, layout.strings, count)
         self.plan = Plan(layout.row_bytes - FRAME_BYTES, self.strings, self.publish, count, stages)
+        self._packers = self.plan.packers
 
     @property
     def head(self) -> int:
@@ -140,17 +142,16 @@ class RingWriter:
         Returns:
             The row's sequence number: rows are numbered in order of completion.
         """
-        layout = self.layout
         buffer = self.buffer
         with self._lock:
             row[0] = sequence = self._next
             try:
-                revision, length, pack = self.plan.packers[len(row)]
+                revision, length, pack = self._packers[len(row)]
                 body = pack(*row)
             except (KeyError, struct.error, OverflowError, TypeError, ValueError):
                 revision, length, body = self._pack_slowly(row)
-            index = sequence % layout.ring_rows
-            start = layout.ring + index * layout.row_bytes
+            index = sequence % self._ring_rows
+            start = self._ring_at + index * self._row_bytes
             BODY_FRAME.pack_into(buffer, start + 8, zlib.crc32(body), revision, length)
             buffer[start + FRAME_BYTES : start + FRAME_BYTES + length] = body
             self._hashes[index] = row[SESSION_HASH]

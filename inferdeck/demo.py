@@ -60,6 +60,7 @@ def run_demo(*, seed: int, quiet: bool) -> Outcome:
 def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[str, Any]:
     program = read_program(failures_folder() / f"{CAUSE}.py")
     stack_plan = with_program(fresh_plan(settings, find_tools(), folder / "state"), program, "wrap")
+    # as short as the rules allow: a window of a minute needs most of a minute of healthy traffic
     plan = RunPlan(baseline_seconds=45.0, detect_timeout_seconds=120.0, seed=seed)
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 900.0, seed=seed)
     with open_scene(stack_plan, traffic, say) as scene:
@@ -77,8 +78,10 @@ def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[st
                 )
             report = await_report(stack_plan.url("triage_port"), CAUSE, REPORT_SECONDS) if fired else None
             named = time.time() if report else None
+            # while the failure is on: the slowest request since its begin is one of those that suffer
             found = look_up(Query(slow=1, since_s=time.time() - begin), stack_plan.ring_dir)
         tally = scene.traffic.stop()
+    # from the timeline: the alert may have been resolved by now
     notified = any(
         event["where"] == "alertmanager" and event["labels"].get("slug") == CAUSE for event in scene.watch.timeline
     )

@@ -83,6 +83,7 @@ def _folders(settings: StackSettings) -> Iterator[Check]:
         ("row folder", settings.ring_path, "INFERDECK_RING_DIR"),
     ):
         if not folder.exists():
+            # the first folder that exists decides whether the rest can be made
             parent = next(parent for parent in folder.parents if parent.exists())
             if os.access(parent, os.W_OK | os.X_OK):
                 yield Check(name, "ok", f"{folder} will be made")
@@ -146,6 +147,7 @@ def _tools() -> Iterator[Check]:
     from alerts.promtool import TOOLS, find_tool
 
     for name in TOOLS:
+        # where the stack would take it from, in the same order
         path = find_tool(name)
         if path is None:
             yield Check(name, "absent", "not found", "`python -m inferdeck.tool_install` fetches it")

@@ -32,6 +32,7 @@ def get(url: str, timeout_seconds: float = 2.0) -> tuple[int, bytes]:
     """
     parts = urlsplit(url)
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    # no urllib: it would follow proxies of the environment and redirects
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=timeout_seconds)
     try:
         connection.request("GET", target, headers={"Accept": "application/json, */*"})

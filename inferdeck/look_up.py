@@ -66,6 +66,7 @@ def ring_folder(settings: StackSettings) -> Path:
 
     if settings.ring_dir is not None:
         return settings.ring_path
+    # a stack may have been started with other settings than this shell has
     state = read_state(settings.state_path)
     if state is not None:
         return Path(state.ring_dir)
@@ -97,6 +98,7 @@ def look_up(query: Query, folder: Path, clock: Callable[[], float] = time.time) 
             f"no rows: there is no folder {folder}", "start the stack with `inferdeck up`, or set INFERDECK_RING_DIR"
         )
     began = time.monotonic()
+    # rows carry nanoseconds since 1970
     since_ns = int((clock() - query.since_s) * 1e9)
     if query.session is not None:
         views = lookup.find_session(folder, query.session)

@@ -19,6 +19,7 @@ __all__ = ["Outcome", "Stopwatch", "iso_utc", "to_json"]
 
 def iso_utc(unix_seconds: float) -> str:
     """Return *unix_seconds* as an ISO 8601 time in UTC with milliseconds."""
+    # milliseconds: enough to be compared with logs, and short enough to be read
     stamp = datetime.fromtimestamp(unix_seconds, tz=UTC)
     return stamp.strftime("%Y-%m-%dT%H:%M:%S.") + f"{stamp.microsecond // 1000:03d}Z"
 

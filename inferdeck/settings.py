@@ -97,6 +97,7 @@ def default_ring_dir(state_dir: Path, shm: Path = Path("/dev/shm"), uid: int | N
         shm: The tmpfs to use when it is there.
         uid: Owner; the present user by default.
     """
+    # eight digits: told apart on one machine, and still a short path
     name = f"stack-{hashlib.sha256(str(state_dir).encode()).hexdigest()[:8]}"
     if shm.is_dir() and sys.platform != "win32":
         return shm / f"inferdeck-{os.getuid() if uid is None else uid}" / name

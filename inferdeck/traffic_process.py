@@ -34,6 +34,7 @@ class TrafficProcess:
             CannotRun: If it cannot start.
         """
         self._log = log
+        # -P: a `service` folder in the working folder must not win over ours
         argv = (sys.executable, "-P", "-m", "inferdeck.traffic", json.dumps(asdict(plan)))
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         pipe = subprocess.PIPE

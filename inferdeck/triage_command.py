@@ -32,6 +32,7 @@ def _read_notification(path: Path) -> dict[str, Any]:
 
     try:
         if str(path) == "-":
+            # bounded: a notification comes from elsewhere
             raw = sys.stdin.buffer.read(MOST_BYTES + 1)
         else:
             with path.open("rb") as file:

@@ -59,6 +59,7 @@ def span_depths(spans: list[dict[str, Any]]) -> list[int]:
     parents = {span["name"]: span["parent"] for span in spans}
     depths = []
     for span in spans:
+        # spans are data of other programs: a cycle must not hang the terminal
         depth, name, seen = 0, span["parent"], {span["name"]}
         while name and name in parents and name not in seen:
             seen.add(name)

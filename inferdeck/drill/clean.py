@@ -59,6 +59,7 @@ def _listen(scene: Scene, seconds: float, rate: float, say: Say) -> Silence:
             scene.traffic.set_rate(rate * (SURGE_RATIO if surge else 1.0))
         scene.stack.poll()
         firing = scene.watch.look()
+        # a watchdog that never fired would mean that nothing could have been heard
         silence.watchdog |= any(labels.get("alertname") == "Watchdog" for labels in firing)
         if elapsed >= next_ask:
             next_ask += ASK_EVERY_SECONDS
@@ -77,6 +78,7 @@ def _ask_now(scene: Scene, silence: Silence) -> None:
 def _failed_scrapes(url: str, seconds: float) -> int:
     """Return how many scrapes failed in the last *seconds*: samples of `up` that are 0."""
     window = f"{max(1, round(seconds))}s"
+    # counted by Prometheus itself, over all jobs: `up` is 0 for each scrape that failed
     failed = query_value(url, f"sum(count_over_time(up[{window}])) - sum(sum_over_time(up[{window}]))")
     return round(failed or 0.0)
 

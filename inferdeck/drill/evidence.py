@@ -61,6 +61,7 @@ def copy_rings(ring_dir: Path, target: Path) -> dict[str, bool]:
 
 
 def _copy_file(source: Path, target: Path) -> None:
+    # no links: what is copied into evidence must be the ring itself
     reader = os.open(source, os.O_RDONLY | os.O_NOFOLLOW)
     writer = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -68,6 +69,7 @@ def _copy_file(source: Path, target: Path) -> None:
         while chunk := os.pread(reader, CHUNK_BYTES, offset):
             view = memoryview(chunk)
             while view:
+                # a write may be short, on a disk that is nearly full for example
                 view = view[os.write(writer, view) :]
             offset += len(chunk)
     finally:

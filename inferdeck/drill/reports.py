@@ -57,6 +57,7 @@ def await_report(
     deadline = clock() + timeout_seconds
     while True:
         listed = fetch_reports(triage_url)
+        # an early report may have abstained: more of the failure is seen half a minute later
         chosen = next((entry for entry in listed if named_slug(entry) == slug), None)
         if chosen is None and clock() > deadline:
             chosen = next(iter(listed), None)

@@ -42,7 +42,9 @@ def replayed_prometheus(data: Path, program: str) -> Iterator[str]:
     """
     with tempfile.TemporaryDirectory(prefix="inferdeck-rescore-") as scratch:
         folder = Path(scratch)
+        # a copy: a Prometheus compacts and truncates what it is started on
         copy_data_folder(data, folder / "data")
+        # no scrapes and no rules: nothing new may enter what is scored
         (folder / "prometheus.yml").write_text("global: {}\n", encoding="utf-8")
         (port,) = free_ports(1)
         url = f"http://127.0.0.1:{port}"

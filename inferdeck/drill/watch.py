@@ -50,6 +50,7 @@ class AlertWatch:
         except (Unreachable, KeyError, TypeError):
             # Prometheus is asked again in a moment; the drill's own deadline bounds how long
             return []
+        # inhibited ones as well: what is asked is whether it arrived
         for labels in self.notified():
             seen["alertmanager", _key(labels)] = (labels, "active")
         self._note(seen)
@@ -76,6 +77,7 @@ class AlertWatch:
             self._add(now, key[0], dict(pair.split("=", 1) for pair in key[1].split("\x1f") if pair), "resolved")
 
     def _add(self, now: float, where: str, labels: dict[str, str], state: str) -> None:
+        # the first events tell what happened; a flapping rule would only repeat itself
         if len(self.timeline) < MAX_EVENTS:
             entry = {"at_unix": round(now, 3), "where": where, "alertname": labels.get("alertname"), "state": state}
             self.timeline.append(entry | {"labels": labels})

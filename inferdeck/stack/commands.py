@@ -122,6 +122,7 @@ def _mend(state: StackState, settings: StackSettings, say: Say) -> StackState:
 
 def _start_detached(plan: StackPlan, say: Say) -> StackState:
     run = make_private_folder(plan.state_dir / "run")
+    # a file and no argument: paths and settings do not belong into the list of processes
     write_private(run / "plan.json", json.dumps(plan.to_json(), indent=1))
     log = plan.state_dir / "logs" / "supervisor.log"
     argv = (sys.executable, "-P", "-m", "inferdeck.stack.supervisor", str(run / "plan.json"))
@@ -176,6 +177,7 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
     if state is not None:
         live = {part.name for part in state.live_parts()}
         if state.supervisor and is_alive(state.supervisor):
+            # the supervisor first: it knows the order, and would notice the ends of its parts as deaths
             stopped.append(_stop_supervisor(state.supervisor, settings.stop_grace_seconds * 6))
         # read anew: the supervisor may have restarted or stopped parts meanwhile
         state = _known_state(settings.state_path)
@@ -184,6 +186,7 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
                 continue
             report = stop(part.record, grace_seconds=settings.stop_grace_seconds)
             if part.name in live:
+                # the supervisor has ended it meanwhile, which was our TERM as well
                 how = "term" if report.how == "gone" else report.how
                 stopped.append({"name": part.name, "pid": part.record.pid, "how": how})
         state.phase = "stopped"

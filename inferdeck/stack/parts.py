@@ -50,6 +50,7 @@ def common_environment(plan: StackPlan) -> dict[str, str]:
     return inherited | {
         "INFERDECK_RING_DIR": str(plan.ring_dir),
         "INFERDECK_STATE_DIR": str(plan.state_dir),
+        # what a killed part said last must be in its log
         "PYTHONUNBUFFERED": "1",
         # a part must find our packages from any working folder, and `service` there must be ours
         "PYTHONPATH": str(ROOT),
@@ -107,6 +108,7 @@ def build_parts(plan: StackPlan) -> list[Part]:
         {
             "INFERDECK_TRIAGE_HOST": plan.host,
             "INFERDECK_TRIAGE_PORT": str(ports["triage_port"]),
+            # triage asks Prometheus itself: an alert carries a value, not the minutes before it
             "INFERDECK_PROMETHEUS_URL": plan.url("prometheus_port"),
         },
     )
@@ -137,7 +139,9 @@ def _prometheus(plan: StackPlan) -> Part:
         f"--storage.tsdb.retention.time={plan.retention}",
         f"--storage.tsdb.retention.size={plan.retention_size}",
         f"--web.listen-address={plan.host}:{port}",
+        # else links in notifications name the machine, where nobody listens
         f"--web.external-url={plan.url('prometheus_port')}",
+        # exemplars lead from a latency bucket to the trace of a request in it
         "--enable-feature=exemplar-storage",
         "--log.level=warn",
     )

@@ -189,6 +189,7 @@ def start(
     log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if log.exists() and log.stat().st_size > MAX_LOG_BYTES:
         log.replace(log.with_suffix(".log.1"))
+    # appended: the last words of the start before are often those that explain
     handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         process = subprocess.Popen(
@@ -198,6 +199,7 @@ def start(
             stderr=handle,
             env={**(os.environ if env is None else env), TOKEN_VARIABLE: token},
             cwd=cwd,
+            # a session of its own: Ctrl-C reaches the console alone, which then stops the parts in their order
             start_new_session=True,
         )
     finally:
@@ -217,6 +219,7 @@ def kill_group(record: ProcessRecord, number: int, proc: Path = PROC) -> bool:
     sent = False
     if is_alive(record, proc):
         try:
+            # the whole group: a leader that ends first would leave its workers on the ports
             os.killpg(record.pid, number)
             sent = True
         except ProcessLookupError:
@@ -272,6 +275,7 @@ def log_tail(path: Path, lines: int = 5, window_bytes: int = 8192) -> list[str]:
     """Return the last *lines* lines of a log, reading at most *window_bytes* of it; empty when it cannot be read."""
     try:
         with path.open("rb") as file:
+            # from the end: a log may be megabytes long, and `status` shows five lines
             file.seek(max(0, path.stat().st_size - window_bytes))
             text = file.read(window_bytes).decode(errors="replace")
     except OSError:

@@ -99,6 +99,7 @@ class StackState:
             for part in raw["parts"]
         ]
         supervisor = ProcessRecord.from_json(raw["supervisor"]) if raw["supervisor"] else None
+        # named one by one: a key of a newer format must not become an attribute
         plain = {key: raw[key] for key in ("state_dir", "ring_dir", "started_unix", "phase", "message", "mends")}
         return cls(**plain, supervisor=supervisor, parts=parts)
 
@@ -125,6 +126,7 @@ def make_private_folder(folder: Path) -> Path:
 def write_private(path: Path, text: str) -> None:
     """Replace *path* with *text* in one step, readable by the owner alone."""
     make_private_folder(path.parent)
+    # beside the target: a rename is atomic only within one file system
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -52,6 +52,7 @@ def _health(part: PartState, alive: bool) -> tuple[str, str]:
                 f"ended with {part.exit_code}" if part.exit_code >= 0 else f"killed by signal {-part.exit_code}",
             )
         return "dead", "not running; its end was not seen"
+    # a process that runs may still not answer: both are asked
     try:
         code, body = get(part.health_url, 2.0)
     except Unreachable as error:
@@ -95,6 +96,7 @@ def describe(state: StackState | None, state_dir: Path, now: float | None = None
         )
     running = any(row["pid"] for row in rows)
     broken = any(row["health"] in {"dead", "unhealthy"} for row in rows)
+    # a stack that was left half-way by a killed supervisor is degraded, although its parts answer
     overall = "down" if not running else "degraded" if broken or state.phase != "ready" else "up"
     return {
         "state": overall,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 from inferdeck.stack.embedded import EmbeddedStack
 from inferdeck.stack.process import kill_group
 from inferdeck.traffic_process import TrafficProcess
+from probes.reader import RingError, RingFile, list_rings
 
 __all__ = ["StackHandle"]
 
@@ -48,6 +50,16 @@ class StackHandle:
         return self._stack.pids("service")
 
     @property
+    def worker_pids(self) -> list[int]:
+        """Return the processes that serve requests, by worker number: the live ones among those that record."""
+        found = {}
+        for path in list_rings(self.ring_dir):
+            with suppress(RingError, OSError, ValueError), RingFile(path) as ring:
+                if ring.owner_alive():
+                    found[ring.header.worker] = ring.header.pid
+        return [found[number] for number in sorted(found)]
+
+    @property
     def exporter_pids(self) -> list[int]:
         """Return the live processes of the exporter, the leader first."""
         return self._stack.pids("exporter")
@@ -75,9 +87,13 @@ class StackHandle:
         if record is not None:
             kill_group(record, number)
 
-    def restart_service(self) -> None:
-        """Stop the service in an orderly way if it runs, start it again on its ports, and wait until it is ready."""
-        self._stack.restart_part("service")
+    def restart_service(self, *, wait: bool = True) -> None:
+        """Stop the service in an orderly way if it runs, and start it again on its ports.
+
+        Args:
+            wait: Return when it is ready, not when it is started.
+        """
+        self._stack.restart_part("service", wait=wait)
 
     def restart_exporter(self) -> None:
         """Stop the exporter in an orderly way if it runs, start it again, and wait until it is ready."""

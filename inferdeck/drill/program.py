@@ -5,6 +5,7 @@ A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; fr
 
     """One sentence: what really goes wrong."""
     SLUG = "event_loop_blocked"        # what triage shall name; `--expect` wins
+    WORKERS = 2                        # optional: worker processes of the service; 1 by default
 
     def wrap(app, armed):              # runs inside the service process
         async def wrapped(scope, receive, send):
@@ -19,8 +20,9 @@ A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; fr
 `wrap` gets the ASGI app and returns one; it sits inside the recorder, so its work is seen as the app's own. `armed()`
 tells whether the failure is on; it costs a look at a flag file every 50 ms at most. `cause` gets an
 `inferdeck.drill.handle.StackHandle`: URLs, pids, folders, `kill_service()`, `restart_service()`, `set_rate()` and so
-on. A file may hold either or both. A file that holds neither is run as a script while the failure lasts (SIGTERM ends
-it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_DIR in its environment. `twin_wrap` and
+on. A file may hold either or both: then the wrap is armed before the cause is entered, so that a service that is
+started again by the cause finds it on. A file that holds neither is run as a script while the failure lasts (SIGTERM
+ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_DIR in its environment. `twin_wrap` and
 `twin_cause` are the healthy twin: what looks alike and must be named by nobody.
 '''
 
@@ -42,6 +44,8 @@ __all__ = ["Armed", "Program", "failures_folder", "known_programs", "load_module
 HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause")
 # a request must not pay for a file system call: the flag is looked at this often at most
 LOOK_SECONDS = 0.05
+# each takes 17 MiB of rows and a model; a drill's machine may have two cores
+MOST_WORKERS = 8
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,14 @@ class Program:
         slug: What triage shall name.
         sentence: First line of its docstring.
         hooks: Those of wrap, cause, twin_wrap and twin_cause that it defines.
+        workers: Worker processes that the service shall have.
     """
 
     path: Path
     slug: str
     sentence: str
     hooks: frozenset[str]
+    workers: int = 1
 
     @property
     def is_script(self) -> bool:
@@ -104,29 +110,38 @@ def read_program(path: Path, expect: str | None = None) -> Program:
     if path.suffix != ".py":
         return _other_script(path, expect)
     try:
+        # parsed and not imported: a script has its effect by being imported
         tree = ast.parse(text, filename=str(path))
     except SyntaxError as error:
         raise CannotRun(f"{path.name}, line {error.lineno}: {error.msg}", "mend the program") from error
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     defined |= {target.id for node in tree.body if isinstance(node, ast.Assign) for target in _names(node)}
     slug = expect or _constant(tree, "SLUG")
-    if not slug:
+    if not isinstance(slug, str) or not slug:
         raise CannotRun(f"{path.name} does not say what it causes", "add SLUG = '...' or give --expect SLUG")
     sentence = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return Program(path, slug, sentence, frozenset(defined & set(HOOKS)))
+    return Program(path, slug, sentence, frozenset(defined & set(HOOKS)), _workers(tree, path))
 
 
 def _names(node: ast.Assign) -> list[ast.Name]:
     return [target for target in node.targets if isinstance(target, ast.Name)]
 
 
-def _constant(tree: ast.Module, name: str) -> str | None:
+def _constant(tree: ast.Module, name: str) -> object:
+    """Return what a name is set to at the top of a program; None when that is no constant."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and any(target.id == name for target in _names(node)):
-            return (
-                node.value.value if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) else None
-            )
+            return node.value.value if isinstance(node.value, ast.Constant) else None
     return None
+
+
+def _workers(tree: ast.Module, path: Path) -> int:
+    if not any(target.id == "WORKERS" for node in tree.body if isinstance(node, ast.Assign) for target in _names(node)):
+        return 1
+    number = _constant(tree, "WORKERS")
+    if type(number) is not int or not 1 <= number <= MOST_WORKERS:
+        raise CannotRun(f"WORKERS of {path.name} is no number from 1 to {MOST_WORKERS}", "write WORKERS = 2")
+    return number
 
 
 def _other_script(path: Path, expect: str | None) -> Program:
@@ -152,7 +167,9 @@ def load_module(path: Path, shown_name: str = "program.py") -> ModuleType:
     module = ModuleType("drill_program")
     module.__file__ = str(path)
     if str(path.parent) not in sys.path:
+        # appended: a helper of the program must not win over our own packages
         sys.path.append(str(path.parent))
+    # dataclasses look their module up by name
     sys.modules[module.__name__] = module
     try:
         exec(compile(path.read_text(encoding="utf-8"), shown_name, "exec"), module.__dict__)  # noqa: S102  # running it is the purpose

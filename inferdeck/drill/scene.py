@@ -57,13 +57,14 @@ def flag_path(state_dir: Path) -> Path:
     return state_dir / "run" / "armed"
 
 
-def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path) -> StackPlan:
+def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path, workers: int = 1) -> StackPlan:
     """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
 
     Args:
         settings: Where the model is.
         tools: Programs found.
         state_dir: Fresh state folder of the run.
+        workers: Worker processes of the service.
 
     Raises:
         CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire.
@@ -75,8 +76,9 @@ def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path) 
             )
     folder = default_ring_dir(state_dir).parent
     sweep_leftovers(folder)
+    # beside the rows of other stacks, in the folder that is private already
     rows = folder / f"run-{secrets.token_hex(4)}"
-    return plan_on_free_ports(settings, tools, state_dir, rows)
+    return replace(plan_on_free_ports(settings, tools, state_dir, rows), service_workers=workers)
 
 
 def sweep_leftovers(
@@ -113,6 +115,7 @@ def with_program(plan: StackPlan, program: Program, hook: str) -> StackPlan:
         hook: wrap or twin_wrap.
     """
     environment = {
+        # by environment: the service's settings stay those that are shipped, and hold no word of drills
         PROGRAM_VARIABLE: str(program.path),
         HOOK_VARIABLE: hook,
         FLAG_VARIABLE: str(flag_path(plan.state_dir)),

@@ -36,7 +36,7 @@ def run_twin(program: Program, run: int, folder: Path, errand: Errand) -> dict[s
     if not program.hooks & {"twin_wrap", "twin_cause"}:
         raise CannotRun(f"{program.path.name} has no healthy twin", "write twin_wrap or twin_cause")
     plan, say = errand.plan, errand.say
-    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state")
+    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state", program.workers)
     if "twin_wrap" in program.hooks:
         stack_plan = with_program(stack_plan, program, "twin_wrap")
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)

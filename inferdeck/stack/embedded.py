@@ -137,6 +137,7 @@ class EmbeddedStack:
                 answer = "nothing"
             if time.monotonic() > deadline:
                 raise CannotRun(f"{name} is not ready in time, {state.health_url} answers {answer}", f"read {log}")
+            # parts are ready within two seconds: this adds little, and costs little on two cores
             time.sleep(0.1)
 
     def poll(self) -> list[PartState]:
@@ -149,6 +150,7 @@ class EmbeddedStack:
         for name, child in self._children.items():
             state = self.part(name)
             if state.exit_code is None and (code := child.poll()) is not None:
+                # kept in the record: only the parent ever learns an exit code, `status` runs elsewhere
                 state.exit_code, state.ended_unix = code, time.time()
                 ended.append(state)
         if ended:
@@ -162,8 +164,12 @@ class EmbeddedStack:
             return StopReport(name, "gone", 0.0)
         return stop(state.record, grace_seconds=self.plan.stop_grace_seconds, reap=self.poll)
 
-    def restart_part(self, name: str) -> None:
+    def restart_part(self, name: str, *, wait: bool = True) -> None:
         """Stop one part if it runs, start it again on its ports, and wait until it is ready.
+
+        Args:
+            name: The part.
+            wait: False returns as soon as it is started.
 
         Raises:
             CannotRun: If it does not come back.
@@ -172,7 +178,8 @@ class EmbeddedStack:
         self.poll()
         part = next(part for part in self._parts if part.name == name)
         self._launch(part)
-        self.wait_ready(name, time.monotonic() + self.plan.ready_timeout_seconds)
+        if wait:
+            self.wait_ready(name, time.monotonic() + self.plan.ready_timeout_seconds)
 
     def mend(self) -> None:
         """Start again, on their ports, the parts that have ended.

@@ -82,12 +82,12 @@ def drill(
                               whether the failure is on (costs next to nothing)
       def cause(stack):       in the drill's process; a context manager, entering causes,
                               leaving ends. stack.service_url, .admin_url, .exporter_url,
-                              .service_pids, .exporter_pids, .state_dir, .ring_dir,
+                              .service_pids, .worker_pids, .exporter_pids, .state_dir, .ring_dir,
                               .base_rate, .kill_service(signal), .kill_exporter(signal),
                               .restart_service(), .restart_exporter(), .set_rate(rps)
-    and SLUG = "what it causes" (--expect wins). A file with neither is run as a script while
-    the failure lasts, with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR
-    in its environment; SIGTERM ends it. twin_wrap and twin_cause are the healthy twin.
+    and SLUG = "what it causes" (--expect wins); WORKERS = 2 asks for that many workers of the
+    service. A file with neither is run as a script while the failure lasts, with
+    INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends it. twin_wrap and twin_cause are the healthy twin.
     """
     from inferdeck.drill.command import DrillRequest
     from inferdeck.drill.entry import run_drill

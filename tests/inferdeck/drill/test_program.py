@@ -46,9 +46,18 @@ def test_expect_wins_over_the_files_slug(tmp_path: Path) -> None:
     assert "b" == read_program(write(tmp_path, 'SLUG = "a"\n'), expect="b").slug
 
 
+@pytest.mark.parametrize(("text", "workers"), [("", 1), ("WORKERS = 3\n", 3)])
+def test_a_program_says_how_many_workers_it_needs(tmp_path: Path, text: str, workers: int) -> None:
+    """One by default."""
+    assert workers == read_program(write(tmp_path, f'SLUG = "a"\n{text}')).workers
+
+
 @pytest.mark.parametrize(
     ("text", "name", "word"),
     [
+        ('SLUG = "a"\nWORKERS = 0\n', "p.py", "WORKERS = 2"),
+        ('SLUG = "a"\nWORKERS = True\n', "p.py", "WORKERS = 2"),
+        ('SLUG = "a"\nWORKERS = cores()\n', "p.py", "WORKERS = 2"),
         ("x = 1\n", "p.py", "--expect"),
         ("SLUG = compute()\n", "p.py", "--expect"),
         ("def wrap(:\n", "p.py", "line 1"),

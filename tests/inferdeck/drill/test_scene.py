@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from inferdeck.drill.handle import StackHandle
 from inferdeck.drill.program import read_program
 from inferdeck.drill.scene import fresh_plan, sweep_leftovers, with_program
 from inferdeck.errors import CannotRun
 from inferdeck.settings import load_settings
+from inferdeck.stack.embedded import EmbeddedStack
 from inferdeck.stack.parts import build_parts, common_environment
 from inferdeck.stack.plan import StackPlan
+from probes.ringfile import open_ring
+from probes.settings import Identity, RecorderSettings
 
 TOOLS = {"prometheus": "/p", "prometheus-alertmanager": "/a"}
 
@@ -38,6 +43,34 @@ def test_a_users_settings_stay_out_of_a_drill(tmp_path: Path, monkeypatch: pytes
     assert "INFERDECK_SERVICE_DEADLINE_SECONDS" not in environment
     assert str(plan.ring_dir) == environment["INFERDECK_RING_DIR"]
     assert str(tmp_path) == environment["INFERDECK_STATE_DIR"]
+
+
+def test_a_program_gets_the_workers_it_asks_for(tmp_path: Path) -> None:
+    """The service is started with that number; one is the default."""
+    settings = load_settings()
+    plans = [fresh_plan(settings, TOOLS, tmp_path / "a"), fresh_plan(settings, TOOLS, tmp_path / "b", workers=3)]
+
+    asked = [
+        part.env["INFERDECK_SERVICE_WORKERS"] for plan in plans for part in build_parts(plan) if part.name == "service"
+    ]
+
+    assert ["1", "3"] == asked
+
+
+def test_the_handle_knows_the_workers_by_their_files(tmp_path: Path) -> None:
+    """Live ones by number; what is no ring, and whose owner is gone, is left out."""
+    plan = replace(fresh_plan(load_settings(), TOOLS, tmp_path), ring_dir=tmp_path / "rings")
+    handle = StackHandle(EmbeddedStack(plan, parts=[]), None, 20.0)
+    assert [] == handle.worker_pids
+    owned = [open_ring(plan.ring_dir, "s", Identity(), RecorderSettings(), lambda _reason: None) for _ in range(2)]
+    (plan.ring_dir / "0123.ring").write_bytes(b"no ring")
+
+    both = handle.worker_pids
+    owned[0].close()
+    one = handle.worker_pids
+    owned[1].close()
+
+    assert ([os.getpid()] * 2, [os.getpid()]) == (both, one)
 
 
 def test_only_the_service_learns_of_the_program(tmp_path: Path) -> None:

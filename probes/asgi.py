@@ -80,6 +80,7 @@ class _Exchange:
             self.disconnected = True
         return message
 
+    # Not a coroutine of its own: the caller awaits the server's, which saves a frame per message.
     def send(self, message: Message) -> Awaitable[None]:
         kind = message["type"]
         if kind == "http.response.body":
@@ -117,7 +118,7 @@ class FlightRecorder:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Record the request if it is one over HTTP, and call the app."""
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # a websocket is no request with an end to time
             if scope["type"] == "lifespan":
                 return await self._lifespan(scope, receive, send)
             return await self.app(scope, receive, send)
@@ -126,6 +127,7 @@ class FlightRecorder:
             return await self.app(scope, receive, send)
         intake, record = begun
         exchange = _Exchange(record, receive, send)
+        # Tasks that the app starts inherit it, as they should: they belong to this request.
         token = CURRENT.set(record)
         try:
             await self.app(scope, exchange.receive, exchange.send)
@@ -138,7 +140,7 @@ class FlightRecorder:
         return None
 
     def _failed(self, intake: Intake, record: Record, exchange: _Exchange, error: BaseException) -> None:
-        exchange.status = exchange.status or 500
+        exchange.status = exchange.status or 500  # what the server will send in its stead
         # Starlette says by this exception that the client went away while the answer was sent.
         if type(error).__name__ == "ClientDisconnect" and not exchange.complete:
             exchange.disconnected = True
@@ -148,6 +150,7 @@ class FlightRecorder:
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def watched_receive() -> Message:
             message = await receive()
+            # Here and not earlier: the server has forked its workers by now.
             if message["type"] == "lifespan.startup":
                 self.recorder.start()
             return message

@@ -44,6 +44,7 @@ def write_control(
     try:
         with os.fdopen(fd, "wb") as file:
             file.write(body)
+        # Renamed, so that a reader sees the old page or the new one and never half of it.
         temporary.replace(Path(directory) / CONTROL_NAME)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -63,6 +64,7 @@ def read_control(directory: str | os.PathLike[str], now_ns: int | None = None) -
         with os.fdopen(fd, "rb") as file:
             body = file.read(MAX_BYTES + 1)
         page = json.loads(body) if len(body) <= MAX_BYTES else {}
+        # A second of grace for clocks that differ a little; more from the future is a clock that was set back.
         in_force = (
             isinstance(page, dict) and page["written_unix_ns"] <= now_ns + 10**9 and now_ns < page["expires_unix_ns"]
         )

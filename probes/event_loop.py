@@ -73,6 +73,7 @@ class EventLoopWatch:
         Args:
             loop: The running event loop.
         """
+        # One loop is watched: several at once in a process would need a series each.
         if self.loop is None or (self.loop is not loop and not self.loop.is_running()):
             self.loop = loop
             self._thread_id = threading.get_ident()
@@ -95,6 +96,7 @@ class EventLoopWatch:
 
     def reading(self) -> dict[str, Any]:
         """Return the status page's part; an episode that still goes on is the last one of ``blocked``."""
+        # Read by another thread: a float is replaced as a whole, so no lock is needed.
         late_s = perf_counter() - self._due
         running = self._running()
         episodes = list(self._episodes)
@@ -117,6 +119,7 @@ class EventLoopWatch:
 
     def _tick(self) -> None:
         late_s = max(0.0, perf_counter() - self._due)
+        # A lag is what every request on the loop had to wait: its count and sum are the evidence of a block.
         self._lag.observe(late_s)
         if late_s > self._blocked_s:
             self._blocked_total_s += late_s

@@ -115,7 +115,7 @@ def is_locked(path: Path) -> bool:
         path: The ring file; a missing one is not locked.
     """
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return False
     try:

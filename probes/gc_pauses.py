@@ -50,6 +50,6 @@ class GcPauses:
     def _heard(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self._started = perf_counter()
-        elif self._started:
+        elif self._started:  # else it listened only from the middle of this collection on
             self._pauses[min(info["generation"], 2)].observe(perf_counter() - self._started)
             self._started = 0.0

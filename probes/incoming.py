@@ -21,7 +21,9 @@ __all__ = [
 DEVICE_TYPES: Final = (b"mobile", b"web", b"app")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
+# A pattern and not int(): that takes underscores, signs and spaces, which W3C does not.
 _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
+# With fullmatch, since $ would let a line break at the end through.
 _SESSION = re.compile(rb"[A-Za-z0-9_-]{16,32}")
 _RELEASE = re.compile(rb"[A-Za-z0-9._+-]{1,40}")
 # Order matters: Edge and Chrome also call themselves Safari, and everybody is Mozilla.
@@ -75,6 +77,7 @@ def parse_traceparent(value: bytes) -> tuple[int, int, bool] | None:
     if match is None:
         return None
     version, trace, span, flags, rest = match.groups()
+    # Version 00 ends after the flags; later ones may append fields, ff is forbidden.
     if version == b"ff" or (version == b"00" and rest):
         return None
     trace_id, span_id = int(trace, 16), int(span, 16)

@@ -52,7 +52,7 @@ class _Cache(dict[bytes, Any]):
         if len(self) >= CACHE:
             self.clear()
         value = self._make(raw)
-        if len(raw) <= 512:
+        if len(raw) <= 512:  # 1,024 values of any length would not be bounded memory
             self[raw] = value
         return value
 
@@ -104,6 +104,7 @@ class Intake:
         raw = get(b"traceparent")
         upstream = parse_traceparent(raw) if raw is not None else None
         if upstream is None:
+            # One draw for trace and span: uuid4 costs twenty times as much (1.7 us against 0.08).
             bits = getrandbits(192)
             trace, span = bits >> 64, bits & M64
         else:
@@ -116,6 +117,7 @@ class Intake:
             hashed = session_hash(self.ring.key, session)
             flags |= FLAG_SESSION_GENERATED
         else:
+            # Hashes are remembered because sessions come back; a keyed hash costs as much as a stage.
             session = raw
             hashed, valid = self._sessions[raw]
             if not valid:
@@ -132,7 +134,7 @@ class Intake:
         start = started_ns + self._wall_ns
         ids = (trace >> 64, trace & M64, span, parent, start, hashed, session, method, release, device, agent)
         row = writer.plan.template.copy()
-        row[IDS] = ids
+        row[IDS] = ids  # one slice instead of eleven stores
         row[I_FLAGS] = flags
         return Record(writer, row, started_ns, writer.begin(ids))
 
@@ -153,7 +155,7 @@ class Intake:
             route = scope.get("route")
             path = getattr(route, "path_format", None) or getattr(route, "path", None) or ROUTE_UNMATCHED
             row[I_ROUTE] = self._routes[path]
-        if not row[I_OUTCOME]:
+        if not row[I_OUTCOME]:  # the app has not said it itself
             # Numbers of probes.schema.OUTCOMES.
             row[I_OUTCOME] = 4 if disconnected else 0 if status < 400 else 1 if status < 500 else 2
         slot, record.slot = record.slot, self.writer.scratch  # a thread that goes on must not mark another's slot

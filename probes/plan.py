@@ -231,6 +231,7 @@ class Plan:
         """Compile these stages into one revision if they fit together, else one by one as far as they fit."""
         wanted = {spec.name: spec for spec in specs if spec.name not in self.stages}
         with self._lock:
+            # Together first: revisions are scarce (64), and stages declared at start need only one.
             if not wanted or self._declare(list(wanted.values())):
                 return
             for spec in wanted.values():
@@ -284,11 +285,13 @@ class Plan:
             "columns": [[column.name, column.kind] for column in columns],
             "stages": stages,
         }
+        # Published before use: a reader must be able to read any row that it finds.
         if not self._publish(entry):
             return False
         self._names.update(names)
         self.packers[len(revision.columns)] = (len(self.revisions), revision.packer.size, revision.packer.pack)
         self.revisions.append(revision)
+        # Last: rows are copied from it, and their length must be known to the packers by then.
         self.template = list(revision.template)  # a new list: rows copy it without a lock
         return True
 

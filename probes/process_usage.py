@@ -30,7 +30,7 @@ class ProcessUsage:
     def reading(self) -> dict[str, Any]:
         """Return the status page's part."""
         process = self._process = self._process or psutil.Process()
-        with process.oneshot():
+        with process.oneshot():  # one read of /proc/self/stat for several figures
             cpu = process.cpu_times()
             usage: dict[str, Any] = {
                 "cpu_s": cpu.user + cpu.system,
@@ -38,6 +38,6 @@ class ProcessUsage:
                 "threads": process.num_threads(),
                 "fds": process.num_fds(),
             }
-        if hasattr(process, "rlimit"):
+        if hasattr(process, "rlimit"):  # not on every system
             usage["fd_limit"] = process.rlimit(psutil.RLIMIT_NOFILE)[0]
         return usage

@@ -141,6 +141,7 @@ class RingFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        # Not blocking: somebody could have put a pipe there.
         self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             self._meta, self.layout = decode_header(
@@ -196,6 +197,7 @@ class RingFile:
     def head(self) -> int:
         """Return the next sequence number to be written, found by binary search over the commit words."""
         rows = self.layout.ring_rows
+        # Slots up to the last written one are of one lap, those behind it of the lap before.
         first = self._word(0)
         if not first:
             return 0

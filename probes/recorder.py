@@ -159,6 +159,7 @@ class Recorder:
             if intake is None:
                 intake = Intake(self._open())
                 self._retry_at = time.monotonic() + self.settings.retry_s
+                # A thread, because what it has to tell most urgently is that the loop stands still.
                 self._heartbeat = Heartbeat(self.settings.beat_s, self._beat)
                 if self.settings.sensors:
                     self._gc.start()
@@ -325,6 +326,7 @@ class Recorder:
 
 
 def _reopen_after_fork(recorder: Recorder) -> None:
+    # Hooks cannot be taken back: a strong reference would keep every recorder for ever.
     reference = weakref.ref(recorder)
 
     def after_fork() -> None:

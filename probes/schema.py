@@ -46,6 +46,7 @@ KINDS: Final[dict[str, Kind]] = {
     "start": Kind("Q", "<u8", NEVER),
     "u16": Kind("H", "<u2", 0),
     "u8": Kind("B", "u1", 0),
+    # Lengths and token counts are never negative, so -1 can stand for absent and reads well.
     "count": Kind("q", "<i8", -1),
     "int": Kind("q", "<i8", NO_INT),
     "float": Kind("d", "<f8", float("nan")),
@@ -139,7 +140,7 @@ def kind_of(value: object) -> str | None:
     Args:
         value: The attribute's first value: bool, int, float, str, or numpy's scalars of these.
     """
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_):  # before int: a bool is one
         return "bool"
     if isinstance(value, int | np.integer):
         return "int"

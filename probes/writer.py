@@ -92,6 +92,7 @@ class RingWriter:
         self._view = memoryview(buffer)
         self._words = self._view.cast("Q")
         self._hashes = self._view[layout.hashes : layout.hashes + 8 * layout.ring_rows].cast("Q")
+        # A list as a stack: pop and append are atomic, and the slot used last is still in the cache.
         self._free = list(range(layout.open, layout.open + layout.open_slots * OPEN_SLOT_BYTES, OPEN_SLOT_BYTES))[::-1]
         self.scratch = layout.open + layout.open_slots * OPEN_SLOT_BYTES
         self.strings = StringTable(buffer, layout.strings, count)

@@ -2,7 +2,7 @@
 
 Measures  network.receive: time inside receive() until the body is complete, and its bytes;
           network.send: from the first response message to the end of the last one's send, and its bytes.
-Cost      about 3 us per request beside begin and commit; no body is kept or copied.
+Cost      2.5 us per request beside begin and commit in a hot loop, 5 us inside an app; no body is kept or copied.
 Absent    websockets and other scopes pass through untouched.
 """
 

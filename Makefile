@@ -39,11 +39,14 @@ test: setup ## all tests, the real stack included
 quick: setup ## tests that start no real stack
 	$(PY) -m pytest -m "not real"
 
+bench: setup ## what the instruments cost, beside the usual packages (10 minutes; exit 1 when the gate is missed)
+	.venv/bin/inferdeck bench overhead
+
 generate: setup ## write the generated files anew (rules, Alertmanager, promtool tests, tables)
 	.venv/bin/inferdeck build
 
 golden: setup ## refresh golden files; read the diff before you commit
-	$(PY) -m pytest -m "not real" --update-golden
+	INFERDECK_UPDATE_GOLDEN=1 $(PY) -m pytest -m "not real"
 
 lock: .venv/.ready ## resolve requirements.lock anew (needs uv)
 	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --all-extras --python-version 3.11 pyproject.toml -o requirements.lock
@@ -51,4 +54,4 @@ lock: .venv/.ready ## resolve requirements.lock anew (needs uv)
 clean: ## remove what was built here
 	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo check test quick generate golden lock clean
+.PHONY: help setup demo check test quick bench generate golden lock clean

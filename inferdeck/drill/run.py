@@ -90,17 +90,20 @@ def caused(program: Program, scene: Scene, *, twin: bool = False) -> Iterator[No
     """
     prefix = "twin_" if twin else ""
     with ExitStack() as causes:
+        # armed first: a service that the cause starts again shall find it on
+        if f"{prefix}wrap" in program.hooks:
+            # registered before it exists: a signal between the two lines must not leave the failure on
+            causes.callback(scene.flag.unlink, missing_ok=True)
+            scene.flag.touch(mode=0o600)
         if f"{prefix}cause" in program.hooks:
             hook = getattr(load_module(program.path), f"{prefix}cause")
             try:
+                # entered last of all preparations: from here on the service suffers
                 causes.enter_context(hook(scene.handle))
             except CannotRun:
                 raise
             except Exception as error:
                 raise CannotRun(f"the program {program.path.name} fails: {type(error).__name__}: {error}") from error
-        if f"{prefix}wrap" in program.hooks:
-            causes.callback(scene.flag.unlink, missing_ok=True)
-            scene.flag.touch(mode=0o600)
         if program.is_script and not twin:
             causes.enter_context(_script(program, scene))
         yield
@@ -141,6 +144,7 @@ def settle(scene: Scene, seconds: float, say: Say) -> None:
         scene.stack.poll()
         scene.watch.look()
         time.sleep(min(1.0, max(0.0, deadline - time.monotonic())))
+    # a second old at most, and the baseline is longer than that
     answered = scene.traffic.tally().get("by_status", {})
     if not answered.get("200"):
         raise CannotRun(
@@ -242,31 +246,16 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
         CannotRun: If the stack or the program does not start.
     """
     plan, say = errand.plan, errand.say
-    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state")
+    seed = plan.seed + run
+    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state", program.workers)
     if "wrap" in program.hooks:
         stack_plan = with_program(stack_plan, program, "wrap")
-    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
+    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)
     with open_scene(stack_plan, traffic, say) as scene:
-        settle(scene, plan.baseline_seconds, say)
-        begin = time.time()
-        say(f"cause: {program.slug}, {program.sentence or program.path.name}")
-        with caused(program, scene):
-            fired = wait_for_alert(scene, program.slug, plan)
-            say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
-            answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
-            started = await_report(stack_plan.url("triage_port"), program.slug, REPORT_SECONDS) if fired else None
-        if started is not None:
-            save_json(folder / "report_by_alert.json", started)
-        handle = scene.handle
-        save_metrics(
-            {"exporter": f"{handle.exporter_url}/metrics", "service": f"{handle.admin_url}/metrics"}, folder / "metrics"
-        )
-        measured = {
-            "traffic": scene.traffic.stop(),
-            "ready_at_end": _health(scene),
-            "report_names": named_slug(started) if started else None,
-        }
-        save_json(folder / "alerts.json", scene.watch.timeline)
+        played = _play(program, scene, folder, errand)
+    # only a Prometheus that has ended has all of its data on disk
+    _keep_prometheus(folder)
+    begin, fired, answers = played["begin"], played["fired"], played["answers"]
     fault = Fault(
         slug=program.slug,
         layer=layer_of(program.slug),
@@ -278,17 +267,48 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
         told=judge(answers["told"], program.slug),
         blind=judge(answers["blind"], program.slug),
     )
-    times = {"effect_begin_unix": begin, "at_unix": answers["at_unix"], "asked_unix": answers["asked_unix"]}
     truth = {
-        "effect_begin": iso_utc(begin),
+        "fault": fault.to_json(),
         "program": program.path.name,
-        "seed": plan.seed + run,
+        "seed": seed,
+        "effect_begin": iso_utc(begin),
+        "effect_begin_unix": begin,
+        "at_unix": answers["at_unix"],
+        "asked_unix": answers["asked_unix"],
         "rings_alive": answers["alive"],
     }
-    save_json(folder / "ground_truth.json", {"fault": fault.to_json(), **times, **truth, **measured})
-    _keep_prometheus(folder)
+    # written last: a folder with a ground truth is a finished run, and only those are rescored
+    save_json(folder / "ground_truth.json", truth | played["measured"])
     say(f"named: {fault.told.verdict or 'nothing'} (told only the time: {fault.blind.verdict or 'nothing'})")
     return fault
+
+
+def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[str, Any]:
+    """Play one run on a running scene: baseline, cause, alert, triage; keep what it shows."""
+    plan, say = errand.plan, errand.say
+    settle(scene, plan.baseline_seconds, say)
+    # before the cause is entered: what a cause takes to act counts as time to detect, never the other way round
+    begin = time.time()
+    say(f"cause: {program.slug}, {program.sentence or program.path.name}")
+    with caused(program, scene):
+        fired = wait_for_alert(scene, program.slug, plan)
+        say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
+        # the failure is still on: triage sees what a person called at this moment would see
+        answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
+        triage_url = scene.plan.url("triage_port")
+        started = await_report(triage_url, program.slug, REPORT_SECONDS) if fired else None
+    if started is not None:
+        save_json(folder / "report_by_alert.json", started)
+    handle = scene.handle
+    pages = {"exporter": f"{handle.exporter_url}/metrics", "service": f"{handle.admin_url}/metrics"}
+    save_metrics(pages, folder / "metrics")
+    save_json(folder / "alerts.json", scene.watch.timeline)
+    measured = {
+        "traffic": scene.traffic.stop(),
+        "ready_at_end": _health(scene),
+        "report_names": named_slug(started) if started else None,
+    }
+    return {"begin": begin, "fired": fired, "answers": answers, "measured": measured}
 
 
 def _health(scene: Scene) -> dict[str, bool]:

@@ -87,7 +87,8 @@ def drill(
                               .restart_service(), .restart_exporter(), .set_rate(rps)
     and SLUG = "what it causes" (--expect wins); WORKERS = 2 asks for that many workers of the
     service. A file with neither is run as a script while the failure lasts, with
-    INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends it. twin_wrap and twin_cause are the healthy twin.
+    INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends
+    it. twin_wrap and twin_cause are the healthy twin.
     """
     from inferdeck.drill.command import DrillRequest
     from inferdeck.drill.entry import run_drill

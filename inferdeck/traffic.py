@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 
 __all__ = ["Generator", "Session", "Tally", "TrafficPlan", "main", "make_sessions", "read_plan"]
 
-# a browser family, a mobile app and a server-side client: what the agent-family attribute tells apart
+# a browser family, a mobile app and a server-side client: what the agent-family attribute tells apart; some phones are
+# old, as everywhere, and their agents are of another form than today's
 DEVICES = (
     ("web", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"),
     (
@@ -29,7 +30,12 @@ DEVICES = (
         "Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Version/17.5 Safari/604.1",
     ),
     ("app", "ReviewApp/4.2 (Android 14)"),
+    (
+        "mobile",
+        "Mozilla/5.0 (iPhone; U; CPU iPhone OS 4_3_3 like Mac OS X; en-us) AppleWebKit/533.17.9 Version/5.0.2 Safari",
+    ),
 )
+WEIGHTS = (8, 7, 8, 1)
 RELEASES = ("4.1.0", "4.2.0", "4.2.1")
 # more than this many unanswered requests would measure our own sockets; the rest is counted as not sent
 MAX_IN_FLIGHT = 512
@@ -113,7 +119,7 @@ def make_sessions(count: int, seed: int) -> list[Session]:
     rng = random.Random(seed)
     pool = []
     for _ in range(count):
-        device, agent = rng.choice(DEVICES)
+        device, agent = rng.choices(DEVICES, WEIGHTS)[0]
         # 16 bytes as URL-safe base64 are 22 characters of [A-Za-z0-9_-]: row B3's pattern
         pool.append(Session(secrets.token_urlsafe(16), device, agent, rng.choice(RELEASES)))
     return pool

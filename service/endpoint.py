@@ -94,6 +94,8 @@ class SentimentEndpoint:
             # 503 is no refusal of this request: the row says error by its status, with the reason beside it.
             if refusal.status < 500:
                 record.refused(refusal.reason)
+                if refusal.field is not None:
+                    record.set(refused_field=refusal.field)
             else:
                 record.set(reason=self._lifecycle.state.phase)
             content = error_body(refusal.reason, refusal.message, refusal.field)

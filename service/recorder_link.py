@@ -15,7 +15,7 @@ __all__ = ["RecorderLink", "define_stages"]
 
 def define_stages() -> None:
     """Declare the service's stages and the types of their attributes, so that they share one revision of the rows."""
-    define_stage("sentiment.preprocess", input_length=int, cleaned_length=int)
+    define_stage("sentiment.preprocess", cpu=True, input_length=int, cleaned_length=int)
     define_stage("scheduler.dispatch", queue_wait_ns=int)
     define_stage(
         "sentiment.tokenizer",

@@ -105,6 +105,24 @@ async def test_refusal_leaves_a_row_with_its_reason(
     assert math.isnan(found.table["confidence"][0])
 
 
+async def test_refusal_leaves_the_field_at_fault(serve: Any, rows: Any, good: dict[str, str]) -> None:
+    """A product id in lower case is told apart from a text that the contract forbids, and the value is never kept."""
+    async with serve() as (client, _app):
+        assert (await client.post(URL, json=good | {"product_id": "ht20240117"})).status_code == 400
+        assert (await client.post(URL, json=good | {"text": "it's"})).status_code == 422
+    found = rows()
+    assert found.text("request/refused_field") == ["product_id", "text"]
+    assert "ht20240117" not in found.strings
+
+
+async def test_filters_cpu_time_is_in_the_row(serve: Any, rows: Any, good: dict[str, str]) -> None:
+    """Work in front of the model is told apart from waiting there."""
+    async with serve() as (client, _app):
+        await client.post(URL, json=good)
+    (row,) = rows().table
+    assert 0 < row["sentiment.preprocess/cpu_ns"]
+
+
 async def test_degraded_answer_leaves_its_reason(
     serve: Any, rows: Any, fake_backend: Any, good: dict[str, str]
 ) -> None:

@@ -41,7 +41,10 @@ class Window:
     @property
     def incident(self) -> tuple[float, float]:
         """Start and end of the incident, or of the last minute when nothing changed."""
-        start = self.onset if self.onset is not None else max(self.since, self.until - self.LAST_SECONDS)
+        start = self.onset
+        if start is None:
+            # What nothing is known of dilutes every rate: a service of ten seconds is judged by those.
+            start = min(max(self.since, self.known, self.until - self.LAST_SECONDS), self.until)
         return start, self.ended if self.ended is not None else self.until
 
     @property

@@ -260,6 +260,9 @@ def _request_rate(evidence: Evidence, ends: Floats) -> float:
     for since, until in (evidence.window.incident, evidence.window.baseline):
         if until - since >= 10.0:
             rates.append(float(((ends >= since) & (ends < until)).sum()) / (until - since))
+    if len(rates) == 1 and len(ends) > 1:
+        # Both are too short for a rate of their own: all that is known stands in.
+        rates.append(len(ends) / max(float(ends.max() - ends.min()), 1.0))
     return max(rates)
 
 

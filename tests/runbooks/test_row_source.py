@@ -77,6 +77,7 @@ async def call(served: Any, path: str) -> None:
 async def traffic(recorder: Recorder, path: str) -> None:
     """Run four seconds of health, then four with trouble in one request of ten, until the status page is written."""
     served = FlightRecorder(app, recorder)
+    recorder.ready()
     tasks = []
     for number in range(400):
         bad = number >= 200 and number % 10 == 0

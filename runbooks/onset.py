@@ -88,6 +88,10 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if len(times):
         # The status page is a second old when it is scraped; three are no tick for certain.
         yield Signal("loop tick age", edges, _highest([Series({}, times, lead)], edges), 3.0)
+    crowded = evidence.get(signals.LABELS_REFUSED)
+    if crowded:
+        # One refused label in two seconds: no label of a bounded set is ever refused.
+        yield Signal("refused labels a second", edges, _rate(crowded, edges), 0.5)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
@@ -100,7 +104,9 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
     # Before the onset is known the whole time is the baseline: medians stand a minority of slow requests.
     slow = evidence.at(replace(evidence.window, onset=None, ended=None)).slow()
     ended, _ = np.histogram(rows.end_s, edges)
-    for name, mask in (("slow share", slow), ("failed share", bad)):
+    reasons = rows.labels.get("reason")
+    broken = np.zeros(len(rows), dtype=bool) if reasons is None else np.isin(reasons, signals.CONTRACT_REASONS)
+    for name, mask in (("slow share", slow), ("failed share", bad), ("contract refusals", broken)):
         count, _ = np.histogram(rows.end_s[mask], edges)
         share = np.full(len(count), np.nan)
         np.divide(count, ended, out=share, where=ended > 0)

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from exporters.names import OTHER
 from exporters.rows import RowTable, load_rows
 from runbooks.prometheus_source import SourceMissingError
-from runbooks.rows import Episode, Objects, OpenRequest, RingLife, Rows, bucket_of
+from runbooks.rows import Episode, Floats, Mask, Objects, OpenRequest, RingLife, Rows, bucket_of
 
 __all__ = ["RowSource", "rows_of"]
 
@@ -27,6 +28,7 @@ LABELS: Final = (
     "model_version",
     "reason",
     "error_type",
+    "request/refused_field",
 )
 
 
@@ -86,6 +88,8 @@ def rows_of(table: RowTable, since: float, until: float) -> Rows:
         labels={name: _texts(table, name) for name in LABELS if name in table},
         stages={name: table.stage(name) for name in table.stages},
         parents={name: parent or "" for name, parent in table.parents.items()},
+        cpu_s=_cpu(table),
+        refused_texts=_refused_texts(table),
         open=tuple(one for one in _open(table) if one.start_s <= until),
         rings=rings,
         known_from_s=since,
@@ -141,6 +145,21 @@ def _episodes(status: Mapping[str, Any]) -> tuple[Episode, ...]:
         except (KeyError, TypeError):
             continue  # a page of another version: what can be read of it still helps
     return tuple(sorted(found, key=lambda episode: episode.start_s))
+
+
+def _cpu(table: RowTable) -> dict[str, Floats]:
+    found = {}
+    for name in table.stages:
+        if f"{name}/cpu_ns" in table:
+            ran = ~np.isnan(table.stage(name)[0])
+            found[name] = np.where(ran, table.numbers(f"{name}/cpu_ns") / 1e9, np.nan)
+    return found
+
+
+def _refused_texts(table: RowTable) -> dict[str, Mask]:
+    # The recorder writes this word for a text that is over the budget of its column; ids in labels end up there.
+    masks = {name: np.asarray(values == OTHER) for name, values in table.columns.items() if values.dtype == object}
+    return {name: mask for name, mask in masks.items() if mask.any()}
 
 
 def _texts(table: RowTable, name: str) -> Objects:

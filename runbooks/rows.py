@@ -115,6 +115,9 @@ class Rows:
         labels: Column name -> strings, shape (n,): route, client_release, device_type, worker, model...
         stages: Stage -> (seconds after the request's start, seconds), NaN where it did not run.
         parents: Stage -> parent stage; empty for stages right below the request.
+        cpu_s: Stage -> its CPU seconds, NaN where it did not run; only stages that measure it.
+        refused_texts: Column -> which rows had a text there that the recorder refused, since the column had too many;
+            only columns in which that happened.
         open: Requests without a row.
         rings: The workers' files.
         known_from_s: Rows before this time may be overwritten or were not read.
@@ -130,6 +133,8 @@ class Rows:
     labels: Mapping[str, Objects] = field(default_factory=dict)
     stages: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     parents: Mapping[str, str] = field(default_factory=dict)
+    cpu_s: Mapping[str, Floats] = field(default_factory=dict)
+    refused_texts: Mapping[str, Mask] = field(default_factory=dict)
     open: tuple[OpenRequest, ...] = ()
     rings: tuple[RingLife, ...] = ()
     known_from_s: float = 0.0

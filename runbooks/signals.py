@@ -12,14 +12,21 @@ from runbooks.rows import Floats
 
 __all__ = [
     "BLOCKED",
+    "CONTRACT_REASONS",
+    "CPU",
     "EXPORTER_JOB",
+    "FILTER_BUCKET",
+    "FILTER_SUM",
     "GC_PAUSE",
     "HEARTBEAT",
     "IN_FLIGHT",
+    "LABELS_REFUSED",
     "LAG_BUCKET",
     "LATENCY_BUCKET",
     "QUERIES",
+    "REFUSED",
     "REQUESTS",
+    "SERIES",
     "SERVICE_JOB",
     "STAGE_COUNT",
     "STAGE_SUM",
@@ -40,6 +47,12 @@ LAG_BUCKET: Final = "runtime_event_loop_lag_seconds_bucket"
 HEARTBEAT: Final = "runtime_heartbeat_age_seconds"
 GC_PAUSE: Final = "runtime_gc_pause_seconds_sum"
 REQUESTS: Final = "model_requests_total"
+REFUSED: Final = "model_refused_total"
+FILTER_BUCKET: Final = "model_filter_seconds_bucket"
+FILTER_SUM: Final = "model_filter_seconds_sum"
+CPU: Final = "runtime_process_cpu_seconds_total"
+LABELS_REFUSED: Final = "telemetry_labels_refused_total"
+SERIES: Final = "telemetry_series"
 LATENCY_BUCKET: Final = "model_latency_seconds_bucket"
 STAGE_SUM: Final = "model_stage_seconds_sum"
 STAGE_COUNT: Final = "model_stage_seconds_count"
@@ -50,6 +63,9 @@ HOST_CPU: Final = "runtime_host_cpu_ratio"
 UNREAD: Final = "telemetry_ring_unread_rows"
 LOST: Final = "telemetry_rows_lost_total"
 
+# What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
+CONTRACT_REASONS: Final = ("schema", "too_long", "illegal_characters")
+
 # Gauges and counters without decisive use yet still tell where to look when nothing is named (runbooks/unusual.py).
 QUERIES: Final = (
     UP,
@@ -58,6 +74,12 @@ QUERIES: Final = (
     HEARTBEAT,
     GC_PAUSE,
     REQUESTS,
+    REFUSED,
+    FILTER_BUCKET,
+    FILTER_SUM,
+    CPU,
+    LABELS_REFUSED,
+    SERIES,
     LATENCY_BUCKET,
     STAGE_SUM,
     STAGE_COUNT,

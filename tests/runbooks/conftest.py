@@ -152,6 +152,8 @@ def pick(rows: Rows, mask: Any) -> Rows:
         },
         labels={name: values[mask] for name, values in rows.labels.items()},
         stages={name: (start[mask], seconds[mask]) for name, (start, seconds) in rows.stages.items()},
+        cpu_s={name: values[mask] for name, values in rows.cpu_s.items()},
+        refused_texts={name: values[mask] for name, values in rows.refused_texts.items()},
     )
 
 

@@ -165,9 +165,11 @@ def _model(settings: StackSettings) -> Iterator[Check]:
     try:
         found = load_artifacts(settings.model_path)
     except ArtifactsMissing as error:
-        yield Check("model", "absent", str(error), "`inferdeck train`; `up` does it by itself")
+        yield Check("model", "absent", str(error).partition(";")[0], "`inferdeck train`; `up` does it by itself")
     except ArtifactsDamaged as error:
-        yield Check("model", "fail", str(error), f"delete {settings.model_path}, then `inferdeck train`")
+        yield Check(
+            "model", "fail", str(error).partition(";")[0], f"delete {settings.model_path}, then `inferdeck train`"
+        )
     else:
         yield Check("model", "ok", f"{found.version} in {settings.model_path}")
 

@@ -156,7 +156,8 @@ def read_state(state_dir: Path) -> StackState | None:
     path = state_file(state_dir)
     try:
         return StackState.from_json(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        # a file in the way is found, and told with its mend, by whoever makes the folder
         return None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CannotRun(

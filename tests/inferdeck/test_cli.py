@@ -94,6 +94,19 @@ def test_what_cannot_run_is_one_line_and_exit_2(arguments: tuple[str, ...], word
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("verb", ["up", "status", "doctor"])
+def test_a_state_folder_below_a_file_is_no_traceback(verb: str, tmp_path: Path) -> None:
+    """Nothing runs there; `up` says which folder cannot be made and which variable moves it."""
+    (tmp_path / "file").touch()
+
+    done = run(verb, cwd=tmp_path, INFERDECK_STATE_DIR=str(tmp_path / "file" / "state"))
+
+    assert "Traceback" not in done.stderr
+    if verb == "up":
+        assert (2, 1) == (done.returncode, len(done.stderr.splitlines()))
+        assert "INFERDECK_STATE_DIR" in done.stderr
+
+
 def test_debug_shows_the_traceback(tmp_path: Path) -> None:
     """INFERDECK_DEBUG=1 is for those who mend the tool itself."""
     done = run("trace", cwd=tmp_path, INFERDECK_DEBUG="1")

@@ -1,9 +1,10 @@
-"""uvicorn's HTTP protocol with a bound on the head of a request, in bytes and in time.
+"""uvicorn's HTTP protocol with bounds: on a request's head in bytes and time, and on requests that wait on a connection.
 
 uvicorn with httptools keeps whatever comes until the head is complete: a header without end is kept without end, and a
-head that never completes holds its connection for ever. A normal request pays one comparison.
+head that never completes holds its connection for ever. It also makes a request of all that one read of the socket
+holds: 13,000 of 20 bytes, 14 MB, from a client that reads no answer. A normal request pays two comparisons.
 
-Memory: head_bytes plus one read of the socket for each connection.
+Memory: head_bytes, one read of the socket (256 KiB in uvloop) and ahead requests (4 KiB each) for each connection.
 """
 
 from __future__ import annotations
@@ -21,16 +22,22 @@ _TOO_LARGE: Final = (
 )
 
 
+class _TooManyAheadError(Exception):
+    """A client asks on and on without waiting for answers."""
+
+
 class BoundedHeadProtocol(HttpToolsProtocol):
     """One connection.
 
     Attributes:
         head_bytes: Most bytes of request line and headers together; nginx allows 32 KiB, Node.js 16 KiB.
         head_seconds: Most time from a connection, or from the first byte of a further request, to the end of the head.
+        ahead: Most requests that wait on a connection for the answer to an earlier one (pipelining); one more ends it.
     """
 
     head_bytes = 65_536
     head_seconds = 10.0
+    ahead = 64
 
     _in_head = True
     _counted = 0
@@ -59,7 +66,13 @@ class BoundedHeadProtocol(HttpToolsProtocol):
                 self._head_timer = self.loop.call_later(self.head_seconds, self._give_up)
 
     def on_message_begin(self) -> None:
-        """Note that a head has begun."""
+        """Note that a head has begun; refuse it if too many requests wait already.
+
+        Raises:
+            _TooManyAheadError: Ends the connection: the parser stops at it, and uvicorn answers 400 as to what is no HTTP.
+        """
+        if len(self.pipeline) >= self.ahead:
+            raise _TooManyAheadError
         self._in_head = True
         self._counted = 0
         super().on_message_begin()

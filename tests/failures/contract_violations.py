@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import threading
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from typing import Any
+from urllib.parse import urlsplit
 
 SLUG = "contract_violations"
 # beside 20 requests a second of others: one client in eight has the new release
@@ -36,7 +36,7 @@ def twin_cause(stack: Any) -> Iterator[None]:
     Args:
         stack: The drill's handle on the stack.
     """
-    with repeating(lambda number: ask(stack.service_url + PATHS[number % len(PATHS)], {}, None), PERIOD_SECONDS / 3):
+    with repeating(lambda number: scan(stack.service_url, number), PERIOD_SECONDS / 3):
         yield
 
 
@@ -44,20 +44,24 @@ def violate(url: str, number: int) -> int:
     """Send one request of the new release and return its status."""
     body = {"text": "Very good room, and the staff is friendly.", "product_id": f"ht{number % 10**8:08d}"}
     headers = {"content-type": "application/json", "x-client-release": RELEASE, "x-device-type": "app"}
-    return ask(f"{url}/v1/sentiment", headers | {"user-agent": "ReviewApp/4.3 (Android 14)"}, json.dumps(body).encode())
+    headers["user-agent"] = "ReviewApp/4.3 (Android 14)"
+    return ask(url, "POST", "/v1/sentiment", headers, json.dumps(body))
 
 
-def ask(url: str, headers: dict[str, str], body: bytes | None) -> int:
-    """Send one request and return its status; 0 when nobody answers."""
-    request = urllib.request.Request(url, body, headers)
+def scan(url: str, number: int) -> int:
+    """Ask for one path that is not there and return the status."""
+    return ask(url, "GET", PATHS[number % len(PATHS)], {})
+
+
+def ask(url: str, method: str, path: str, headers: dict[str, str], body: str | None = None) -> int:
+    """Send one request on a connection of its own and return its status."""
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=5)
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        error.close()
-        return error.code
-    except OSError:
-        return 0
+        connection.request(method, path, body, headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 @contextmanager

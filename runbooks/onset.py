@@ -9,6 +9,7 @@ import numpy as np
 
 from runbooks import signals
 from runbooks.evidence import Evidence, Series, Window
+from runbooks.lives import STARTING, died, lived_through
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.targets import down_at
 
@@ -23,6 +24,8 @@ MOST_EFFECTS = 4.0
 QUIET_BINS = 6.0
 # An incident that ended longer ago than this is history, not what is asked about.
 RECENT_SECONDS = 60.0
+# A worker's death counts as an incident for so long.
+DEATH_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,9 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if crowded:
         # One refused label in two seconds: no label of a bounded set is ever refused.
         yield Signal("refused labels a second", edges, _rate(crowded, edges), 0.5)
+    starting = [one for one in evidence.get(signals.PHASE) or () if one.labels.get("phase") in STARTING]
+    if starting:
+        yield Signal("service starting", edges, _highest(starting, edges), 0.5)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
@@ -115,6 +121,20 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
         # A status page comes every second; 2.5 s without one is silence.
         last = max(ring.last_sign_s for ring in rows.rings)
         yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5, "ring")
+        yield Signal("worker died", edges, _deaths(rows, window=evidence.window, edges=edges), 0.5, "ring")
+
+
+def _deaths(rows: Rows, *, window: Window, edges: Floats) -> Floats:
+    """Return 1 for the bins of the minute after a worker's death that others lived through, else 0.
+
+    The death of one of several is over in a moment and rarely shows in what is served; the shipped rule, too, looks
+    back for it.
+    """
+    values = np.zeros(len(edges) - 1)
+    for ring in died(rows, window.since, window.until):
+        if lived_through(rows, ring.last_sign_s):
+            values[(edges[1:] > ring.last_sign_s) & (edges[:-1] < ring.last_sign_s + DEATH_SECONDS)] = 1.0
+    return values
 
 
 def _down(up: tuple[Series, ...], job: str, edges: Floats) -> Floats:

@@ -23,6 +23,7 @@ __all__ = [
     "LABELS_REFUSED",
     "LAG_BUCKET",
     "LATENCY_BUCKET",
+    "PHASE",
     "QUERIES",
     "REFUSED",
     "REQUESTS",
@@ -30,7 +31,10 @@ __all__ = [
     "SERVICE_JOB",
     "STAGE_COUNT",
     "STAGE_SUM",
+    "START_PHASE",
     "UP",
+    "WORKER_ENDS",
+    "WORKER_UP",
     "heartbeat_lead",
     "histogram",
     "increase",
@@ -62,6 +66,10 @@ RESIDENT: Final = "runtime_process_resident_memory_bytes"
 HOST_CPU: Final = "runtime_host_cpu_ratio"
 UNREAD: Final = "telemetry_ring_unread_rows"
 LOST: Final = "telemetry_rows_lost_total"
+PHASE: Final = "runtime_phase"
+START_PHASE: Final = "runtime_start_phase_seconds"
+WORKER_ENDS: Final = "model_worker_ends_total"
+WORKER_UP: Final = "model_worker_up"
 
 # What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
 CONTRACT_REASONS: Final = ("schema", "too_long", "illegal_characters")
@@ -89,6 +97,10 @@ QUERIES: Final = (
     HOST_CPU,
     UNREAD,
     LOST,
+    PHASE,
+    START_PHASE,
+    WORKER_ENDS,
+    WORKER_UP,
 )
 
 

@@ -46,6 +46,9 @@ class Trouble:
     dead_workers: int = 10**6
     restart_after: float | None = None
     frozen: bool = False
+    clean: bool = False
+    start_seconds: float | None = None
+    start_phase: str = "loading_model"
     exporter_dead_after: float | None = None
     ends_after: float | None = None
     frame: str = "app/profile.py:12 fetch_profile"
@@ -177,7 +180,9 @@ class _Worker:
             rate = self.world.rate / self.world.workers * (self.world.trouble.surge if now >= T0 else 1.0)
             now += self.rng.expovariate(rate) if rate else 1e9
             found.append(now)
-        return [one for one in found if one < self.end]
+        start = self.world.trouble.start_seconds
+        up_again = T0 + start if start is not None else T0
+        return [one for one in found if one < self.end and not T0 <= one < up_again]
 
     def _run(self, arrivals: list[float]) -> None:
         trouble, rng, free = self.world.trouble, self.rng, 0.0
@@ -255,7 +260,7 @@ def _rows(world: World) -> Rows:
         bucket=bucket_of(np.array([one["length"] for one, _ in flat], dtype=np.int64)),
         session=np.array([index % 50 for index in range(len(flat))], dtype=np.uint64),
         trace_id=text(f"{index:032x}" for index in range(len(flat))),
-        ring=text(f"ring{worker.index}" for _, worker in flat),
+        ring=text(_ring_of(world, worker, float(one["start"])) for one, worker in flat),
         labels={
             "client_release": text(one["release"] for one, _ in flat),
             "worker": text(str(worker.index) for _, worker in flat),
@@ -268,8 +273,46 @@ def _rows(world: World) -> Rows:
             for worker in world.runs()
             for n, one in enumerate(worker.open)
         ),
-        rings=tuple(_life(world, worker) for worker in world.runs()),
+        rings=tuple(ring for worker in world.runs() for ring in _lives(world, worker)),
     )
+
+
+def _ring_of(world: World, worker: _Worker, at: float) -> str:
+    return f"ring{worker.index}{'' if world.trouble.start_seconds is None or at < T0 else 'again'}"
+
+
+def phases(world: World, since_start: float) -> dict[str, float]:
+    """Return the phases of a restart that began so many seconds ago, as the status page has them."""
+    usual = {"import": 1.2, "starting": 0.1, "loading_model": 0.4, "warming_up": 0.05}
+    if world.trouble.start_seconds is None:
+        return usual
+    slow = usual | {world.trouble.start_phase: usual[world.trouble.start_phase] + world.trouble.start_seconds - 1.75}
+    left, found = since_start, {}
+    for name, seconds in slow.items():
+        if left <= 0.0:
+            break
+        found[name] = min(seconds, left)
+        left -= seconds
+    return found
+
+
+def _lives(world: World, worker: _Worker) -> list[RingLife]:
+    """Return a worker's files: one, or two when the service is started again at the onset."""
+    life, start = _life(world, worker), world.trouble.start_seconds
+    if start is None:
+        return [life]
+    healthy = world.status_pages and {"phase": "stopped", "phases": phases(World(), 9.0)}
+    took = phases(world, world.during)
+    again = replace(
+        life,
+        ring=f"{life.ring}again",
+        started_s=T0 + took.get("import", 0.0) + 0.01,
+        episodes=(),
+        status={"ready": world.during > start, "phase": list(took)[-1], "phases": took} if world.status_pages else {},
+    )
+    if took.get("import", 0.0) >= world.during:
+        again = replace(again, last_sign_s=T0 - 1e6, started_s=T0 - 1e6)
+    return [replace(life, alive=False, last_sign_s=T0, status=healthy or {}), again]
 
 
 def _life(world: World, worker: _Worker) -> RingLife:
@@ -290,7 +333,9 @@ def _life(world: World, worker: _Worker) -> RingLife:
         last_sign_s=sign,
         episodes=tuple(episodes[-32:]) if world.status_pages else (),
         loop_tick_age_s=world.until - T0 - (hung or 0) if stuck else 0.01,
-        status={"ready": True} if world.status_pages else {},
+        status={"ready": True, "phase": "stopped" if world.trouble.clean else "ready", "phases": phases(World(), 9.0)}
+        if world.status_pages
+        else {},
     )
 
 
@@ -341,7 +386,44 @@ def _series(world: World) -> dict[str, tuple[Series, ...]]:
     series["runtime_heartbeat_age_seconds"] = tuple(
         Series({"source": source}, seen, age) for source, age in (("loop", loop), ("thread", thread))
     )
+    series |= _life_series(world, seen, times)
     return {name: tuple(one for one in found if len(one.times)) for name, found in series.items()}
+
+
+def _life_series(world: World, seen: Any, times: Any) -> dict[str, tuple[Series, ...]]:
+    """Return what exporter and service tell of workers' ends and starts."""
+    trouble, start = world.trouble, world.trouble.start_seconds
+    ends = np.zeros(len(seen))
+    up = []
+    for worker in world.runs():
+        gone = worker.dies is not None and not trouble.frozen
+        ends += (seen >= worker.dies) if gone and worker.dies is not None else 0.0
+        alive = np.ones(len(seen)) if worker.dies is None or not gone else (seen < worker.dies).astype(float)
+        if trouble.restart_after is not None:
+            alive[seen >= T0 + trouble.restart_after] = 1.0
+        up.append(Series({"worker": str(worker.index)}, seen, alive))
+    how = "clean" if trouble.clean else "died"
+    found = {
+        "model_worker_ends_total": tuple(
+            Series({"how": name}, seen, ends if name == how else np.zeros(len(seen))) for name in ("clean", "died")
+        ),
+        "model_worker_up": tuple(up),
+    }
+    usual = phases(World(), 9.0)
+    told = [usual if at < T0 or start is None else phases(world, at - T0) for at in seen]
+    found["runtime_start_phase_seconds"] = tuple(
+        Series({"phase": name}, np.array(at), np.array(values))
+        for name in usual
+        if (at := [moment for moment, one in zip(seen, told, strict=True) if name in one])
+        and (values := [one[name] for one in told if name in one])
+    )
+    at_work = times[(times < T0 + 1.5) | (times >= T0 + (start or 0.0)) | (trouble.start_phase == "loading_model")]
+    warming = (at_work >= T0) & (at_work < T0 + (start or 0.0))
+    found["runtime_phase"] = (
+        Series({"phase": "ready"}, at_work, 1.0 - warming),
+        Series({"phase": "loading_model"}, at_work, warming.astype(float)),
+    )
+    return found
 
 
 def _up(world: World, times: Any) -> list[Series]:

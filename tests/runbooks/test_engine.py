@@ -55,7 +55,10 @@ SILENT: dict[str, dict[str, Any]] = {
     "a slower model": {"model_factor": 50.0},
     "restarted by a deploy": {"dead_after": 0.0, "restart_after": 10.0, "during": 12.0},
     "down for a moment, as a deploy is": {"dead_after": 0.0, "during": 8.0},
-    "one worker of four gone": {"dead_after": 0.0, "dead_workers": 1, "workers": 4},
+    "one worker of four gone, cleanly": {"dead_after": 0.0, "dead_workers": 1, "workers": 4, "clean": True},
+    "one worker of four frozen": {"dead_after": 0.0, "dead_workers": 1, "workers": 4, "frozen": True},
+    "started again as quickly as ever": {"start_seconds": 2.0},
+    "started again on a busy machine": {"start_seconds": 6.0, "workers": 4},
     "Prometheus restarted": {"prometheus_away": (0.0, 40.0)},
     "answers with errors": {"fail_share": 0.3},
     "four isolated lags a minute": {"block_seconds": 0.2, "block_share": 0.003},
@@ -86,6 +89,50 @@ def test_a_service_that_is_gone_is_named(world: Callable[..., Any], case: str) -
     found = ask(world(**DOWN[case]))
 
     assert "service_down" == found["verdict"]["slug"], found["candidates"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"workers": 2, "during": 15.0}, {"dead_after": 10.0}, {"rate": 1.0}, {"during": 85.0}, {"scrape": 15.0}],
+    ids=str,
+)
+def test_a_worker_that_dies_among_others_is_named(world: Callable[..., Any], options: dict[str, Any]) -> None:
+    """Soon after it or a minute later, with little traffic, one of two or of four; each source alone is enough."""
+    here = world(**{"dead_after": 0.0, "dead_workers": 1, "workers": 4, "during": 40.0} | options)
+    full = here.sources()
+
+    for sources in (full, Sources(full.prometheus, None), Sources(None, full.rows)):
+        found = ask(here, sources)
+
+        assert "worker_killed" == found["verdict"]["slug"], (options, found["candidates"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"during": 20.0},
+        {"during": 60.0},
+        {"start_seconds": 12.0, "during": 30.0},
+        {"start_phase": "import", "during": 40.0},
+        {"start_phase": "starting", "during": 60.0, "workers": 4},
+        {"rate": 1.0},
+        {"scrape": 15.0},
+    ],
+    ids=str,
+)
+def test_a_start_that_takes_long_is_named_and_so_is_its_phase(
+    world: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    """While it lasts and after it, whichever phase it is; each source alone is enough, and nothing is called down."""
+    here = world(**{"start_seconds": 25.0, "during": 60.0} | options)
+    full = here.sources()
+
+    for sources in (full, Sources(full.prometheus, None), Sources(None, full.rows)):
+        found = ask(here, sources)
+
+        assert "slow_start" == found["verdict"]["slug"], (options, found["candidates"])
+    phase = next(one for one in ask(here)["evidence"] if one["step"] == "start.slowest_phase")
+    assert here.trouble.start_phase == phase["value"]
 
 
 def test_a_lost_exporter_is_named(world: Callable[..., Any]) -> None:
@@ -222,8 +269,8 @@ def test_an_unknown_failure_still_gets_a_place_to_look(world: Callable[..., Any]
 
 
 def test_a_lost_worker_among_others_is_told_as_unusual(world: Callable[..., Any]) -> None:
-    """One worker of four fell silent: no verdict of this catalogue, but the worker is pointed at."""
-    found = ask(world(dead_after=0.0, dead_workers=1, workers=4))
+    """One worker of four is frozen: no verdict of this catalogue, but the worker is pointed at."""
+    found = ask(world(dead_after=0.0, dead_workers=1, workers=4, frozen=True))
 
     assert any("worker 0 silent" in one["signal"] for one in found["unusual"])
 

@@ -27,7 +27,6 @@ __all__ = [
     "ArtifactsError",
     "ArtifactsMissing",
     "Progress",
-    "ensure_model",
     "load_artifacts",
     "model_version",
 ]
@@ -192,28 +191,3 @@ def _compare(path: Path, expected: str) -> None:
         raise ArtifactsDamaged(f"{path} cannot be read ({_reason(error)}); {_MEND}") from error
     if actual != expected:
         raise ArtifactsDamaged(f"{path} is not the file that training wrote; {_MEND}")
-
-
-def ensure_model(folder: Path, progress: Progress) -> Artifacts:
-    """Return the model in *folder*, training it first when there is none.
-
-    Of several processes that find none, one trains and the others wait for it.
-
-    Args:
-        folder: Where the model is or shall be.
-        progress: Called while training, from this thread.
-
-    Raises:
-        ArtifactsMissing: If it is missing and cannot be trained here.
-        ArtifactsDamaged: If there is one that is damaged; it is left for a person to look at.
-    """
-    try:
-        return load_artifacts(folder)
-    except ArtifactsMissing:
-        from service.training.command import TrainingError, train_if_missing
-
-        try:
-            train_if_missing(folder, progress=progress)
-        except TrainingError as error:
-            raise ArtifactsMissing(f"no model in {folder}, and it cannot be trained: {error}") from error
-    return load_artifacts(folder)

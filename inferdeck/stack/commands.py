@@ -46,7 +46,8 @@ def prepare_model(model_dir: Path, progress: Callable[[str, float], None], say: 
     Raises:
         CannotRun: If it is damaged or cannot be trained.
     """
-    from service.artifacts import ArtifactsDamaged, ArtifactsMissing, ensure_model
+    from service.artifacts import ArtifactsDamaged, ArtifactsMissing
+    from service.training.ensure import ensure_model
 
     begun = False
 

@@ -17,11 +17,11 @@ from service.artifacts import (
     ArtifactsDamaged,
     ArtifactsError,
     ArtifactsMissing,
-    ensure_model,
     load_artifacts,
     model_version,
 )
 from service.text.clean import FINGERPRINT
+from service.training.ensure import ensure_model
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL, TOKENIZER = b"graph", b"tokens"
@@ -180,7 +180,7 @@ def test_loading_needs_nothing_of_training() -> None:
 def test_two_processes_that_find_no_model_train_once(tmp_path: Path) -> None:
     """One trains, the other waits for it and says so; both end with the same model."""
     code = (
-        "import sys; from pathlib import Path; from service.artifacts import ensure_model\n"
+        "import sys; from pathlib import Path; from service.training.ensure import ensure_model\n"
         "told = []\n"
         "version = ensure_model(Path(sys.argv[1]), lambda stage, share: told.append(stage)).version\n"
         "print(version, 'trained' if 'fitting' in told else 'waited')"

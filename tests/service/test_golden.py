@@ -16,8 +16,8 @@ from onnx import numpy_helper
 from tokenizers import Tokenizer
 
 from service.app import load_model
-from service.artifacts import ensure_model
 from service.reviews import review_requests
+from service.training.ensure import ensure_model
 
 pytestmark = [pytest.mark.real, pytest.mark.anyio]
 

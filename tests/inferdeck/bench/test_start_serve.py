@@ -86,7 +86,7 @@ def test_a_missing_model_is_one_clear_line(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkout's model, trained first when there is none."""
-    from service.artifacts import ensure_model
+    from service.training.ensure import ensure_model
 
     folder = Path(__file__).resolve().parents[3] / "build" / "model"
     ensure_model(folder, lambda _what, _share: None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,6 +18,9 @@ MOST_TEXT: Final = 1000
 VERSIONS: Final[Mapping[str, str]] = {"4": "alertmanager", "1": "grafana"}
 # Alerts with this label are about the alerting itself and start no triage.
 META_KIND: Final = "meta"
+# `inferdeck selftest` posts an alert with this slug, and a label of the same name that holds the run's id.
+SELFTEST: Final = "selftest"
+_RUN_ID: Final = re.compile(r"[0-9a-f]{8,32}")
 
 
 class PayloadError(ValueError):
@@ -55,6 +59,12 @@ class Alert:
         """Whether it is about the alerting itself (Watchdog)."""
         return self.labels.get("kind") == META_KIND or self.name == "Watchdog"
 
+    @property
+    def selftest_id(self) -> str | None:
+        """Id of the self-test that sent it; None when it is a real alert."""
+        run = self.labels.get(SELFTEST, "")
+        return run if self.labels.get("slug") == SELFTEST and _RUN_ID.fullmatch(run) else None
+
 
 @dataclass(frozen=True)
 class Notification:
@@ -75,8 +85,13 @@ class Notification:
     truncated: int
 
     def firing(self) -> Iterator[Alert]:
-        """Yield the alerts that fire and are no meta alerts."""
-        return (alert for alert in self.alerts if alert.status == "firing" and not alert.is_meta)
+        """Yield the alerts that fire and are neither meta alerts nor a self-test's."""
+        return (one for one in self.alerts if one.status == "firing" and not one.is_meta and one.selftest_id is None)
+
+    def selftests(self) -> list[str]:
+        """Return the ids of the self-tests that sent firing alerts of it, in order."""
+        found = (alert.selftest_id for alert in self.alerts if alert.status == "firing")
+        return [run for run in found if run is not None]
 
 
 def read_payload(body: bytes) -> Notification:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hmac
-from collections import Counter
+import time
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -23,7 +24,9 @@ from runbooks.watch import TriageWatch
 
 __all__ = ["NotificationCounter", "make_app"]
 
-_RESULTS: Final = ("accepted", "known", "refused", "unauthorized", "full")
+_RESULTS: Final = ("accepted", "known", "selftest", "refused", "unauthorized", "full")
+# Self-tests are asked for within seconds; 32 of them are some hours of a cron job, in about 5 kB.
+_MOST_SELFTESTS: Final = 32
 
 
 class NotificationCounter(Collector):
@@ -72,6 +75,7 @@ def make_app(watch: TriageWatch, token: str | None = None) -> Starlette:
             Route("/webhook", pages.webhook, methods=["POST"]),
             Route("/reports", pages.reports),
             Route("/reports/{report_id}", pages.report),
+            Route("/selftests", pages.selftests),
             Route("/healthz", pages.healthz),
             Route("/metrics", pages.metrics),
         ]
@@ -86,6 +90,7 @@ class _Pages:
         self._counter = NotificationCounter(watch)
         self._registry = CollectorRegistry()
         self._registry.register(self._counter)
+        self._selftests: deque[dict[str, Any]] = deque(maxlen=_MOST_SELFTESTS)
 
     async def webhook(self, request: Request) -> Response:
         if not self._allowed(request):
@@ -101,7 +106,11 @@ class _Pages:
             return self._refuse("full", 503, f"{error}; send it again later")
         except ClientDisconnect:
             return self._refuse("refused", 400, "the sender left before the end of its notification")
-        self._counter.notifications["accepted" if taken else "known"] += 1
+        # A self-test's alert has arrived, which is all it is for: it is noted and starts no triage.
+        tests = notification.selftests()
+        arrived = {"received_unix": round(time.time(), 3), "sender": notification.sender}
+        self._selftests.extend({"id": run} | arrived for run in tests)
+        self._counter.notifications["accepted" if taken else "selftest" if tests else "known"] += 1
         return JSONResponse({"incidents": [incident.name for incident in taken]}, status_code=202)
 
     async def reports(self, request: Request) -> Response:
@@ -114,6 +123,11 @@ class _Pages:
             return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
         found = await run_in_threadpool(self._watch.store.load, request.path_params["report_id"])
         return JSONResponse(found) if found else _no(404, "no such report; GET /reports lists them")
+
+    async def selftests(self, request: Request) -> Response:
+        if not self._allowed(request):
+            return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
+        return JSONResponse({"selftests": list(self._selftests)})
 
     async def healthz(self, _request: Request) -> Response:
         # The process may serve pages while its worker is gone; then it is not healthy.

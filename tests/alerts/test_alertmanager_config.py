@@ -40,7 +40,7 @@ def test_amtool_accepts_the_configuration(config: Path) -> None:
     for path in (config, config.with_name("with-token.yml")):
         done = run_tool("amtool", ["check-config", path])
         assert 0 == done.rc, done.output
-        assert " - 4 receivers" in done.output
+        assert " - 5 receivers" in done.output
 
 
 def test_every_shipped_alert_goes_to_its_channel(config: Path) -> None:
@@ -62,6 +62,23 @@ def test_data_quality_has_a_channel_of_its_own(config: Path) -> None:
 
     assert "data_quality" == receiver_of(config, **labels, severity="ticket")
     assert "data_quality" == receiver_of(config, **labels, severity="page")
+
+
+def test_a_self_test_wakes_nobody(config: Path) -> None:
+    """Its alert goes to a receiver of its own, whatever else its labels say."""
+    labels = {"alertname": "InferdeckSelftest", "slug": "selftest", "selftest": "0123456789abcdef"}
+
+    assert "selftest" == receiver_of(config, **labels, severity="page", channel="page")
+
+
+def test_each_self_test_is_a_group_of_its_own(config: Path) -> None:
+    """A second run does not wait for the interval of the first one's group; its end is told to nobody."""
+    document, _ = parse(config.read_text())
+    (route,) = [route for route in document["route"]["routes"] if route["receiver"] == "selftest"]
+    (receiver,) = [receiver for receiver in document["receivers"] if receiver["name"] == "selftest"]
+
+    assert (["alertname", "selftest"], "0s") == (route["group_by"], route["group_wait"])
+    assert [False] == [hook["send_resolved"] for hook in receiver["webhook_configs"]]
 
 
 def test_an_alert_that_no_route_knows_is_still_heard(config: Path) -> None:
@@ -91,11 +108,11 @@ def test_causes_silence_their_symptom_and_nothing_else() -> None:
 
 
 def test_notifications_are_grouped_by_what_is_wrong_where() -> None:
-    """One notification per alert, slug and service."""
+    """One notification per alert, slug and service; only the self-test's route groups otherwise."""
     document, _ = parse(render_alertmanager(URL))
 
     assert ["alertname", "slug", "service"] == document["route"]["group_by"]
-    assert not any("group_by" in route for route in document["route"]["routes"])
+    assert ["selftest"] == [route["receiver"] for route in document["route"]["routes"] if "group_by" in route]
 
 
 def test_every_receiver_posts_to_the_given_address_and_tells_the_end() -> None:
@@ -104,7 +121,10 @@ def test_every_receiver_posts_to_the_given_address_and_tells_the_end() -> None:
 
     assert list(RECEIVERS) == [receiver["name"] for receiver in document["receivers"]]
     assert [{"url": URL, "send_resolved": True, "max_alerts": 100}] * 4 == [
-        hook for receiver in document["receivers"] for hook in receiver["webhook_configs"]
+        hook
+        for receiver in document["receivers"]
+        if receiver["name"] != "selftest"
+        for hook in receiver["webhook_configs"]
     ]
 
 
@@ -115,5 +135,5 @@ def test_a_token_is_named_by_its_file_and_never_written(tmp_path: Path) -> None:
 
     text = render_alertmanager(URL, token)
 
-    assert 4 == text.count(f"credentials_file: {token}")
+    assert 5 == text.count(f"credentials_file: {token}")
     assert "very-secret" not in text

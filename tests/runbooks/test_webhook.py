@@ -227,3 +227,44 @@ def _read(body: Mapping[str, Any]) -> Any:
     from runbooks.payloads import parse_payload
 
     return parse_payload(body)
+
+
+def selftest(**labels: str) -> dict[str, Any]:
+    """Return the notification of a self-test."""
+    body: dict[str, Any] = json.loads(json.dumps(BODY))
+    marks = {"alertname": "InferdeckSelftest", "slug": "selftest", "selftest": "0123456789abcdef"}
+    body["alerts"][0]["labels"] = marks | labels
+    return body
+
+
+def test_a_self_test_is_acknowledged_and_starts_no_triage(tmp_path: Path) -> None:
+    """Its id is shown with the time and counted; no incident, no report."""
+    watching = watch(tmp_path)
+    with served(watching) as client:
+        answer = client.post("/webhook", json=selftest())
+        shown = client.get("/selftests").json()["selftests"]
+        figures = client.get("/metrics").text
+        reports = client.get("/reports").json()["reports"]
+
+    assert (202, []) == (answer.status_code, answer.json()["incidents"])
+    assert [("0123456789abcdef", "alertmanager")] == [(one["id"], one["sender"]) for one in shown]
+    assert 'telemetry_triage_notifications_total{result="selftest"} 1.0' in figures
+    assert [] == reports
+
+
+def test_only_the_last_self_tests_are_remembered(tmp_path: Path) -> None:
+    """Whoever may post may not fill the memory; a label that is no run's id makes an ordinary alert of it."""
+    with served(watch(tmp_path)) as client:
+        for number in range(40):
+            client.post("/webhook", json=selftest(selftest=f"{number:016x}"))
+        shown = client.get("/selftests").json()["selftests"]
+        incidents = client.post("/webhook", json=selftest(selftest="no id")).json()["incidents"]
+
+    assert [f"{number:016x}" for number in range(8, 40)] == [one["id"] for one in shown]
+    assert 1 == len(incidents)
+
+
+def test_self_tests_are_shown_to_those_with_the_token(tmp_path: Path) -> None:
+    """As every other page that tells about notifications."""
+    with served(watch(tmp_path), token="t" * 16) as client:
+        assert 401 == client.get("/selftests").status_code

@@ -27,10 +27,11 @@ setup: .venv/.ready .tools/.ready ## make .venv from the lock, fetch Prometheus 
 demo: setup ## cause a real failure, see it alerted, named and traced (under 3 minutes)
 	.venv/bin/inferdeck demo
 
-check: setup ## lint, format, types, generated files, catalogue, runbooks; changes nothing
+check: setup ## lint, format, types, import borders, generated files, catalogue, runbooks; changes nothing
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	$(PY) -m pytest -q tests/test_layers.py
 	.venv/bin/inferdeck check
 
 test: setup ## all tests, the real stack included

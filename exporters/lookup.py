@@ -21,7 +21,7 @@ from exporters.ring_folder import READ_ERRORS, open_rings
 from exporters.row_plan import RowPlan
 from exporters.rows import OpenRequest, open_requests
 from exporters.trace_view import TraceView, view_open, view_row
-from probes.folder import read_key, session_hash
+from probes.folder import read_key, session_hashes
 from probes.reader import RingFile
 
 __all__ = ["TraceView", "errors", "find_session", "find_trace", "slowest"]
@@ -44,12 +44,12 @@ def find_session(ring_dir: Path | str, session_id: str, *, now_unix_ns: int | No
     folder = Path(ring_dir)
     try:
         # Hashed as the header's bytes came; a surrogate stands for a byte of the command line that is no UTF-8.
-        wanted = session_hash(read_key(folder), session_id.encode("utf-8", "surrogateescape"))
+        wanted = session_hashes(read_key(folder), session_id.encode("utf-8", "surrogateescape"))
     except (OSError, ValueError):
         # Without the folder's key nothing was ever hashed, so nothing can be found.
         return []
     return _views(
-        folder, lambda ring: ring.find_hash(wanted), lambda request: request.session_hash == wanted, now_unix_ns
+        folder, lambda ring: ring.find_hash(*wanted), lambda request: request.session_hash in wanted, now_unix_ns
     )
 
 

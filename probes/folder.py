@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import stat
 import time
@@ -24,12 +25,14 @@ __all__ = [
     "prepare_folder",
     "read_key",
     "session_hash",
+    "session_hashes",
     "sweep",
 ]
 
 KEY_NAME: Final = "key"
 KEY_BYTES: Final = 32
 SUFFIX: Final = ".ring"
+TRACE_ID: Final = re.compile(rb"[0-9a-f]{32}")
 
 
 class FolderRefused(OSError):  # noqa: N818  named for what happened
@@ -168,6 +171,19 @@ def session_hash(key: bytes, raw: bytes) -> int:
         The first 8 bytes of keyed BLAKE2b, big endian, as a number.
     """
     return int.from_bytes(hashlib.blake2b(raw, key=key, digest_size=8).digest(), "big")
+
+
+def session_hashes(key: bytes, raw: bytes) -> list[int]:
+    """Return what the rows of a session may have in their hash column.
+
+    A request that came without a session bears its trace id as one, and the trace id's lower half as its hash.
+
+    Args:
+        key: The folder's key.
+        raw: A session id: the header's bytes, or a generated one.
+    """
+    low = [int(raw[16:], 16)] if TRACE_ID.fullmatch(raw) else []
+    return [session_hash(key, raw), *low]
 
 
 def sweep(directory: Path, keep: int, stale_s: float = 60.0) -> int:

@@ -6,14 +6,13 @@ Source    W3C Trace Context level 1 (traceparent); requirements row B3 (session 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 __all__ = [
     "DEVICE_TYPES",
     "METHODS",
     "agent_family",
     "client_release",
-    "first_headers",
     "parse_traceparent",
     "valid_session",
 ]
@@ -52,19 +51,6 @@ _FAMILIES: Final = (
     (b"ipad", "safari_ios"),
     (b"safari", "safari"),
 )
-
-
-def first_headers(headers: Any) -> dict[bytes, bytes]:
-    """Return the headers by name; of a repeated one, the first.
-
-    Args:
-        headers: The ASGI scope's pairs of bytes.
-
-    Raises:
-        ValueError: If they are no pairs.
-        TypeError: If they are no pairs.
-    """
-    return dict(reversed(headers if isinstance(headers, list | tuple) else list(headers)))
 
 
 def parse_traceparent(value: bytes) -> tuple[int, int, bool] | None:

@@ -17,7 +17,6 @@ from probes.incoming import (
     METHODS,
     agent_family,
     client_release,
-    first_headers,
     parse_traceparent,
     valid_session,
 )
@@ -30,6 +29,7 @@ __all__ = ["Intake"]
 
 M64: Final = 2**64 - 1
 CACHE: Final = 1024
+WANTED: Final = frozenset({b"traceparent", b"x-session-id", b"user-agent", b"x-client-release", b"x-device-type"})
 ROUTE_UNMATCHED: Final = "(unmatched)"
 
 IDS: Final = slice(FIXED_INDEX["trace_hi"], FIXED_INDEX["agent_family"] + 1)
@@ -99,40 +99,41 @@ class Intake:
             Exception: Of any class, if the scope is not what ASGI says; the caller serves the request unrecorded.
         """
         started_ns = perf_counter_ns()
-        get = first_headers(scope["headers"]).get
-        flags = parent = 0
-        raw = get(b"traceparent")
-        upstream = parse_traceparent(raw) if raw is not None else None
-        if upstream is None:
-            # One draw for trace and span: uuid4 costs twenty times as much (1.7 us against 0.08).
-            bits = getrandbits(192)
-            trace, span = bits >> 64, bits & M64
-        else:
-            trace, parent, sampled = upstream
-            span = getrandbits(64)
-            flags = FLAG_SAMPLED if sampled else 0
-        raw = get(b"x-session-id")
-        if raw is None:
-            session = b"%032x" % getrandbits(128)
-            hashed = session_hash(self.ring.key, session)
-            flags |= FLAG_SESSION_GENERATED
-        else:
-            # Hashes are remembered because sessions come back; a keyed hash costs as much as a stage.
-            session = raw
-            hashed, valid = self._sessions[raw]
-            if not valid:
-                session = b"%032x" % getrandbits(128)
-                flags |= FLAG_SESSION_GENERATED
+        found: dict[bytes, bytes] = {}
+        for name, value in scope["headers"]:
+            if name in WANTED and name not in found:  # of a repeated one, the first counts
+                found[name] = value
+        # Not uuid4: it costs ten times as much as these three draws (1.7 us against 0.15).
+        trace_hi, trace_lo, span = getrandbits(64), getrandbits(64), getrandbits(64)
+        parent = agent = release = device = 0
+        # Without a session of its own a request is found by its trace id, which spares a keyed hash (0.8 us).
+        session, hashed, flags = b"", trace_lo, FLAG_SESSION_GENERATED
+        if found:
+            get = found.get
+            raw = get(b"user-agent")
+            agent = self._agents[raw] if raw else 0
+            raw = get(b"x-client-release")
+            release = self._releases[raw] if raw else 0
+            raw = get(b"x-device-type")
+            device = self._devices.get(raw, 0) if raw else 0
+            raw = get(b"traceparent")
+            upstream = parse_traceparent(raw) if raw else None
+            if upstream is not None:
+                trace, parent, sampled = upstream
+                trace_hi, trace_lo = trace >> 64, trace & M64
+                hashed = trace_lo
+                flags |= FLAG_SAMPLED if sampled else 0
+            raw = get(b"x-session-id")
+            if raw is not None:
+                # Remembered because sessions come back.
+                hashed, valid = self._sessions[raw]
+                if valid:
+                    session = raw
+                    flags &= ~FLAG_SESSION_GENERATED
         writer = self.writer
-        raw = get(b"user-agent")
-        agent = self._agents[raw] if raw else 0
-        raw = get(b"x-client-release")
-        release = self._releases[raw] if raw else 0
-        raw = get(b"x-device-type")
-        device = self._devices.get(raw, 0) if raw else 0
         method = self._methods.get(scope["method"], self._method_other)
         start = started_ns + self._wall_ns
-        ids = (trace >> 64, trace & M64, span, parent, start, hashed, session, method, release, device, agent)
+        ids = (trace_hi, trace_lo, span, parent, start, hashed, session, method, release, device, agent)
         row = writer.plan.template.copy()
         row[IDS] = ids  # one slice instead of eleven stores
         row[I_FLAGS] = flags

@@ -115,6 +115,14 @@ class Batch:
     torn: int
 
 
+def _name_sessions(rows: Rows) -> Rows:
+    """Give requests that came without a valid session their trace id as one; the writer leaves that to its readers."""
+    nameless = rows["session"] == b""
+    ids = np.stack([rows["trace_hi"][nameless], rows["trace_lo"][nameless]], axis=1)
+    rows["session"][nameless] = np.frombuffer(ids.astype(">u8").tobytes().hex().encode(), "S32")
+    return rows
+
+
 def list_rings(directory: str | os.PathLike[str]) -> list[Path]:
     """Return the ring files of a folder, sorted by name; empty if there is no such folder.
 
@@ -237,22 +245,23 @@ class RingFile:
             position += count
         return Batch(self._assemble(parts), stop, lost, torn)
 
-    def find_hash(self, session_hash: int) -> Rows:
+    def find_hash(self, *session_hashes: int) -> Rows:
         """Return the rows of a session by scanning the column of hashes alone (8 bytes a row).
 
         Args:
-            session_hash: `probes.folder.session_hash` of the header's bytes.
+            *session_hashes: `probes.folder.session_hashes` of the session id.
         """
         self._follow_journal()
         rows = self.layout.ring_rows
+        wanted = np.array(session_hashes, "<u8")
         hashes = np.frombuffer(self._bytes(self.layout.hashes, 8 * rows), "<u8")
         sequences = sorted(
-            word - 1 for slot in np.flatnonzero(hashes == session_hash) if (word := self._word(int(slot)))
+            word - 1 for slot in np.flatnonzero(np.isin(hashes, wanted)) if (word := self._word(int(slot)))
         )
         parts = [part for sequence in sequences for part in self._read_run(sequence, 1)[0]]
         found = self._assemble(parts)
         # The row may be another one by now, or the column may be ahead of its row.
-        kept: Rows = found[found["session_hash"] == session_hash]
+        kept: Rows = found[np.isin(found["session_hash"], wanted)]
         return kept
 
     def strings(self) -> list[str]:
@@ -282,8 +291,7 @@ class RingFile:
         for name in ("trace_lo", "span_id", "start_unix_ns", "session_hash", "agent_family"):
             same &= first[name] == second[name]
         busy = second[same]
-        ordered: Rows = busy[np.argsort(busy["seq"], kind="stable")]
-        return ordered
+        return _name_sessions(busy[np.argsort(busy["seq"], kind="stable")])
 
     def status(self) -> dict[str, Any] | None:
         """Return the status page, or None if none was written yet or it stays unreadable."""
@@ -360,7 +368,7 @@ class RingFile:
             joined = b"".join(parts[index][1] for index in where)
             size = self._revisions[revision].dtype.itemsize
             flat[where, :size] = np.frombuffer(joined, np.uint8).reshape(len(where), size)
-        return rows
+        return _name_sessions(rows)
 
     def _follow_journal(self) -> None:
         """Read the journal's entries that came since the last look."""

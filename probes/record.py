@@ -115,7 +115,7 @@ class Record:
     def session(self) -> str:
         """The session id that the row carries: the client's, or the generated one."""
         session: bytes = self.row[FIXED_INDEX["session"]]
-        return session.decode("ascii", "replace")
+        return session.decode("ascii", "replace") or self.trace_id
 
     @property
     def outcome(self) -> str:

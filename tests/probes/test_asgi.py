@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from probes import FlightRecorder, Recorder, RecorderSettings, current, stage
-from probes.folder import read_key, session_hash
+from probes.folder import read_key, session_hash, session_hashes
 from probes.reader import RingFile
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ def test_a_foreign_session_id_gets_a_generated_one_and_stays_findable(
 def test_without_a_session_each_request_has_its_own(
     serve: Serve, ring: RingFile, ring_dir: Path, decode: Decode
 ) -> None:
-    """Generated, marked as such, findable by itself; trace and span ids are new too."""
+    """It is the trace id, marked as generated, and findable like one that came; trace and span ids are new too."""
     for _ in range(3):
         serve(answering()).run()
     rows = decode(ring)
@@ -245,7 +245,8 @@ def test_without_a_session_each_request_has_its_own(
     assert 3 == len({row["session"] for row in rows}) == len({row["trace_lo"] for row in rows})
     for row in rows:
         assert row["parent_span_id"] == 0
-        assert 1 == len(ring.find_hash(session_hash(read_key(ring_dir), row["session"])))
+        assert row["session"] == b"%016x%016x" % (row["trace_hi"], row["trace_lo"])
+        assert 1 == len(ring.find_hash(*session_hashes(read_key(ring_dir), row["session"])))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from probes.folder import FolderRefused, boot_id, locked_folder, prepare_folder, read_key, session_hash, sweep
+from probes.folder import (
+    FolderRefused,
+    boot_id,
+    locked_folder,
+    prepare_folder,
+    read_key,
+    session_hash,
+    session_hashes,
+    sweep,
+)
 
 
 def test_a_missing_folder_is_made_private(tmp_path: Path) -> None:
@@ -125,3 +134,13 @@ def test_old_rings_of_dead_workers_are_swept_beyond_a_number(tmp_path: Path) -> 
 
     assert sweep(tmp_path, keep=2) == 4
     assert ["4.ring", "5.ring", "key", "young.new"] == sorted(path.name for path in tmp_path.iterdir())
+
+
+def test_a_generated_session_is_found_by_the_trace_id_that_it_is() -> None:
+    """32 small hex digits may be one, or may have come from a client: its keyed hash counts too."""
+    key = b"k" * 32
+    generated = b"%032x" % (5 << 64 | 7)
+
+    assert [session_hash(key, generated), 7] == session_hashes(key, generated)
+    assert [session_hash(key, generated.upper() + b"A")] == session_hashes(key, generated.upper() + b"A")
+    assert [session_hash(key, b"")] == session_hashes(key, b"")

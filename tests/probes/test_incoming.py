@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probes.incoming import agent_family, client_release, first_headers, parse_traceparent, valid_session
+from probes.incoming import agent_family, client_release, parse_traceparent, valid_session
 
 TRACE = b"4bf92f3577b34da6a3ce929d0e0e4736"
 SPAN = b"00f067aa0ba902b7"
@@ -77,11 +77,6 @@ def test_no_bytes_of_a_header_raise(raw: bytes) -> None:
 def test_a_session_id_is_16_to_32_letters_digits_or_dashes(session: bytes, expected: bool) -> None:
     """Requirements row B3; a line break at the end is no part of a valid one."""
     assert expected == valid_session(session)
-
-
-def test_of_repeated_headers_the_first_counts() -> None:
-    """As proxies append, the first is the nearest to the client that we trust least to be doubled."""
-    assert first_headers([(b"a", b"1"), (b"b", b"2"), (b"a", b"3")]) == {b"a": b"1", b"b": b"2"}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from typing import Final
 
 from prometheus_client import Metric as Family
 
+from exporters.archive.archiver import Archiver
 from exporters.collector import Exemplars, Snapshot, families
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
@@ -73,6 +74,8 @@ class Exporter:
         state = self._load()
         self.state = state or State()
         self.sender = self._make_sender()
+        folder = settings.archive_dir
+        self.archiver = Archiver(settings.ring_dir, folder, settings.archive_limits()) if folder else None
         self.follower = Follower(
             settings.ring_dir,
             self.state,
@@ -80,6 +83,7 @@ class Exporter:
             tap=SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None,
             last_flight_files=settings.last_flight_files,
             last_flight_bytes=settings.last_flight_bytes,
+            holds_back=self.archiver.holds_back if self.archiver else None,
         )
         self._exemplars = Exemplars()
         self._host = HostSampler()
@@ -97,6 +101,10 @@ class Exporter:
         """
         if not self.settings.ring_dir.is_dir():
             _log.warning("waiting for %s: no service has recorded there yet", self.settings.ring_dir)
+        if self.archiver:
+            # Before the follower removes anything: what the last run left unsealed may be in files of dead workers.
+            self.archiver.look()
+            self.archiver.start()
         for _ in range(_MOST_TICKS_TO_CATCH_UP):
             self.tick()
             if not any(one.unread for one in self.follower.followed.values()):
@@ -122,6 +130,7 @@ class Exporter:
             )
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
+            gauges |= self.archiver.gauges() if self.archiver else {}
             return families(Snapshot(self.state.totals, gauges, self._exemplars))
 
     def health(self) -> dict[str, object]:
@@ -138,6 +147,7 @@ class Exporter:
             "rows_read": self.state.totals.value("telemetry_rows_read_total"),
             "state": self.state_note,
             "otlp": "on" if self.sender else "off",
+            "archive": self.archiver.note if self.archiver else "off",
         }
 
     def stop(self) -> None:
@@ -149,8 +159,10 @@ class Exporter:
         # Before the state is saved: what could not be delivered is one of the totals.
         if self.sender:
             self.sender.stop()
+        if self.archiver:
+            self.archiver.stop()
         with self._lock:
-            self._gather_sender()
+            self._gather()
             self._save(flush=True)
             self.follower.close()
         os.close(self._lock_fd)
@@ -168,7 +180,7 @@ class Exporter:
         """Do one look; the caller holds the lock."""
         began = self._clock()
         self.follower.tick()
-        self._gather_sender()
+        self._gather()
         # Added up like everything else, so that the total goes on over restarts.
         cpu = time.process_time()
         steps = round((cpu - self._own_cpu_seen) * 1e9)
@@ -179,8 +191,10 @@ class Exporter:
         if self._ticked_at - self._saved_at >= self.settings.state_seconds:
             self._save()
 
-    def _gather_sender(self) -> None:
-        """Take over what the sender counted and delivered."""
+    def _gather(self) -> None:
+        """Take over what archiver and sender counted, and what was delivered."""
+        if self.archiver:
+            self.state.totals.merge(self.archiver.take_counts())
         if self.sender:
             self.state.totals.merge(self.sender.take_counts())
             for mark in self.sender.take_delivered():

@@ -85,6 +85,7 @@ class Follower:
         tap: Tap | None = None,
         last_flight_files: int = 16,
         last_flight_bytes: int = 512 << 20,
+        holds_back: Callable[[str], bool] | None = None,
         now_unix_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         """Prepare; `tick` looks.
@@ -96,6 +97,7 @@ class Follower:
             tap: Also gets all new rows, and the requests that dead workers never ended.
             last_flight_files: Files of dead workers that are kept.
             last_flight_bytes: Bytes that these may take.
+            holds_back: Told a file's name, whether somebody still has to read it before it is removed.
             now_unix_ns: The clock.
         """
         self.ring_dir = ring_dir
@@ -106,6 +108,7 @@ class Follower:
         self._tap = tap
         self._last_flight_files = last_flight_files
         self._last_flight_bytes = last_flight_bytes
+        self._holds_back = holds_back
         self._now = now_unix_ns
 
     def tick(self) -> None:
@@ -260,6 +263,8 @@ class Follower:
         for position, followed in enumerate(dead):
             room -= followed.ring.layout.total
             if (position < self._last_flight_files and room >= 0) or is_locked(paths[followed.name]):
+                continue
+            if self._holds_back is not None and self._holds_back(followed.name):
                 continue
             with contextlib.suppress(OSError):
                 paths[followed.name].unlink()

@@ -7,6 +7,8 @@ from typing import Final
 
 __all__ = [
     "AGENT_LIMIT",
+    "ARCHIVE_ERRORS",
+    "ARCHIVE_LOST",
     "CROWDED_REASONS",
     "DROPPED_REASONS",
     "INPUT_BUCKETS",
@@ -56,6 +58,9 @@ REASON_LIMIT: Final = 32
 PROBE_LIMIT: Final = 32
 PHASE_LIMIT: Final = 32
 
+# Why rows were not archived for now, and why some never will be.
+ARCHIVE_ERRORS: Final = ("disk_full", "unwritable", "damaged", "internal")
+ARCHIVE_LOST: Final = ("overwritten", "torn")
 LOST_REASONS: Final = ("overwritten", "torn", "no_state", "vanished")
 # Words of the recorder (probes): why a request left no row that can be read.
 UNRECORDED_REASONS: Final = (

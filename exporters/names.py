@@ -21,6 +21,8 @@ from exporters.buckets import (
 )
 from exporters.labels import (
     AGENT_LIMIT,
+    ARCHIVE_ERRORS,
+    ARCHIVE_LOST,
     CROWDED_REASONS,
     DROPPED_REASONS,
     INPUT_BUCKETS,
@@ -346,6 +348,33 @@ _TELEMETRY = (
         "errors",
         "Failed writes of the exporter's state file; totals are then lost by a restart.",
         source="exporter",
+    ),
+    Metric(
+        "telemetry_archive_rows_total", "counter", "rows", "Rows sealed into segments of the archive.", source="archive"
+    ),
+    Metric(
+        "telemetry_archive_rows_lost_total",
+        "counter",
+        "rows",
+        "Rows that look-up can no longer find because they left their ring before they were archived, by why.",
+        labels={"reason": ARCHIVE_LOST},
+        source="archive",
+    ),
+    Metric(
+        "telemetry_archive_errors_total",
+        "counter",
+        "errors",
+        "Failed tries to archive, by why; damaged: segments that cannot be read.",
+        labels={"reason": ARCHIVE_ERRORS},
+        source="archive",
+    ),
+    Metric("telemetry_archive_bytes", "gauge", "bytes", "Bytes of all segments of the archive.", source="archive"),
+    Metric(
+        "telemetry_archive_oldest_timestamp_seconds",
+        "gauge",
+        "seconds",
+        "When the oldest archived request started, seconds since 1970; none while nothing is archived.",
+        source="archive",
     ),
 )
 

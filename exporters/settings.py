@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from exporters.archive.archiver import Limits
 from exporters.keep import KeepRules
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
 from probes.settings import default_ring_dir
@@ -40,6 +41,11 @@ class ExporterSettings(BaseSettings):
         keep_slow_seconds: Per length class, from when a request is slow.
         last_flight_files: Ring files of dead workers that are kept for look-up.
         last_flight_bytes: Bytes that these may take, together.
+        archive: Whether rows are kept on disk, in `<state_dir>/archive`, for look-ups hours later.
+        archive_rows: Rows of one segment, at most; also what sealing may hold in memory.
+        archive_seconds: Longest time that rows wait for being sealed into a segment.
+        archive_bytes: Bytes of all segments, at most; about 120 a row of a service with seven stages.
+        archive_hours: Segments whose last request ended earlier are removed.
     """
 
     model_config = SettingsConfigDict(env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True)
@@ -71,6 +77,11 @@ class ExporterSettings(BaseSettings):
     keep_slow_seconds: dict[str, float] = Field(default_factory=lambda: {**OBJECTIVES_SECONDS, "unknown": 1.5})
     last_flight_files: int = Field(default=16, ge=0, le=10_000)
     last_flight_bytes: int = Field(default=512 << 20, ge=0)
+    archive: bool = True
+    archive_rows: int = Field(default=32_768, ge=256, le=1_000_000)
+    archive_seconds: float = Field(default=300.0, gt=0, le=86_400)
+    archive_bytes: int = Field(default=1 << 30, ge=1 << 16)
+    archive_hours: float = Field(default=24.0, gt=0, le=24 * 366)
 
     @field_validator("keep_slow_seconds")
     @classmethod
@@ -107,6 +118,20 @@ class ExporterSettings(BaseSettings):
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return self.host == "localhost"
+
+    @property
+    def archive_dir(self) -> Path | None:
+        """Folder of the archive's segments; None when rows are not archived."""
+        return self.state_dir / "archive" if self.archive else None
+
+    def archive_limits(self) -> Limits:
+        """Return when rows are sealed, and what is kept of them."""
+        return Limits(
+            rows=self.archive_rows,
+            seconds=self.archive_seconds,
+            keep_bytes=self.archive_bytes,
+            keep_seconds=self.archive_hours * 3600,
+        )
 
     def keep_rules(self) -> KeepRules:
         """Return the rules that choose which requests' spans are sent."""

@@ -20,6 +20,7 @@ from prometheus_client import Metric as Family
 
 from exporters.archive.archiver import Archiver
 from exporters.collector import Exemplars, Snapshot, families
+from exporters.disk import free_space, write_error_reason
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
 from exporters.host import HostSampler
@@ -127,6 +128,7 @@ class Exporter:
             gauges = (
                 service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
                 | self._host.sample()
+                | free_space({"state": self.settings.state_dir, "rows": self.settings.ring_dir})
             )
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
@@ -218,7 +220,7 @@ class Exporter:
         try:
             save_state(self._state_path, self.state, flush=flush)
         except OSError as error:
-            self.state.totals.add("telemetry_state_write_errors_total", (), 1)
+            self.state.totals.add("telemetry_state_write_errors_total", (write_error_reason(error),), 1)
             if not self._write_failed:
                 _log.warning("state not written (%s: %s); a restart now would lose totals", self._state_path, error)
             # Said once, not twice a second; the figure goes on counting.

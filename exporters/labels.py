@@ -25,6 +25,7 @@ __all__ = [
     "ROUTE_LIMIT",
     "SENTIMENTS",
     "STAGE_LIMIT",
+    "STATE_ERRORS",
     "UNRECORDED_REASONS",
     "WORKER_ENDS",
     "WORKER_LIMIT",
@@ -61,6 +62,8 @@ PHASE_LIMIT: Final = 32
 # Why rows were not archived for now, and why some never will be.
 ARCHIVE_ERRORS: Final = ("disk_full", "unwritable", "damaged", "internal")
 ARCHIVE_LOST: Final = ("overwritten", "torn")
+# Why the exporter's state could not be written.
+STATE_ERRORS: Final = ("disk_full", "unwritable")
 LOST_REASONS: Final = ("overwritten", "torn", "no_state", "vanished")
 # Words of the recorder (probes): why a request left no row that can be read.
 UNRECORDED_REASONS: Final = (
@@ -111,6 +114,7 @@ LABELS: Final[Mapping[str, str]] = {
     "probe": "sensor inside the service",
     "state": "state of a ring file",
     "how": "how a worker process ended",
+    "folder": "which of the product's folders",
     "version": "version of the service",
     "commit": "source commit",
     "model": "fingerprint of the model",

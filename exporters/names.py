@@ -39,6 +39,7 @@ from exporters.labels import (
     ROUTE_LIMIT,
     SENTIMENTS,
     STAGE_LIMIT,
+    STATE_ERRORS,
     UNRECORDED_REASONS,
     WORKER_ENDS,
     WORKER_LIMIT,
@@ -246,6 +247,22 @@ _RUNTIME = (
         "Memory that the host can give to new work without swapping.",
         source="host",
     ),
+    Metric(
+        "runtime_disk_free_bytes",
+        "gauge",
+        "bytes",
+        "Free space of the disk under the exporter's state, or under the rows.",
+        labels={"folder": ("state", "rows")},
+        source="host",
+    ),
+    Metric(
+        "runtime_disk_free_ratio",
+        "gauge",
+        "ratio",
+        "Free space of the disk under the exporter's state, or under the rows, over its size, 0 to 1.",
+        labels={"folder": ("state", "rows")},
+        source="host",
+    ),
 )
 
 # About the instruments themselves: whoever trusts the figures above must be able to see what they miss.
@@ -346,7 +363,8 @@ _TELEMETRY = (
         "telemetry_state_write_errors_total",
         "counter",
         "errors",
-        "Failed writes of the exporter's state file; totals are then lost by a restart.",
+        "Failed writes of the exporter's state file, by why; totals are then lost by a restart.",
+        labels={"reason": STATE_ERRORS},
         source="exporter",
     ),
     Metric(

@@ -153,7 +153,7 @@ def test_a_state_that_cannot_be_written_is_counted(start: Callable[..., Exporter
     (tmp_path / "state" / "exporter.state").unlink()
     (tmp_path / "state" / "exporter.state").mkdir()
     exporter.tick()
-    assert exporter.state.totals.value("telemetry_state_write_errors_total") == 1
+    assert exporter.state.totals.value("telemetry_state_write_errors_total", "unwritable") == 1
     (tmp_path / "state" / "exporter.state").rmdir()
     exporter.tick()
     assert (tmp_path / "state" / "exporter.state").is_file()

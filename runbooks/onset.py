@@ -112,7 +112,9 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
     ended, _ = np.histogram(rows.end_s, edges)
     reasons = rows.labels.get("reason")
     broken = np.zeros(len(rows), dtype=bool) if reasons is None else np.isin(reasons, signals.CONTRACT_REASONS)
-    for name, mask in (("slow share", slow), ("failed share", bad), ("contract refusals", broken)):
+    crowded = np.logical_or.reduce([np.zeros(len(rows), dtype=bool), *rows.refused_texts.values()])
+    shares = {"slow share": slow, "failed share": bad, "contract refusals": broken, "refused labels": crowded}
+    for name, mask in shares.items():
         count, _ = np.histogram(rows.end_s[mask], edges)
         share = np.full(len(count), np.nan)
         np.divide(count, ended, out=share, where=ended > 0)

@@ -1,4 +1,4 @@
-"""The rule takes exponential time on an old iPhone, in the stage of the filters; the agents of its twin are only long."""
+"""The rule takes exponential time on an old iPhone, in the stage of the filters; its twin meets long agents instead."""
 
 from __future__ import annotations
 

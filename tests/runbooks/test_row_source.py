@@ -12,8 +12,9 @@ import pytest
 
 from exporters.lookup import slowest
 from exporters.names import INPUT_BUCKETS, input_bucket
-from probes import Recorder, stage
+from probes import Recorder, current, define_stage, stage
 from probes.asgi import FlightRecorder
+from probes.strings import FIELD_BUDGET
 from runbooks.engine import triage
 from runbooks.explain import explain_traces
 from runbooks.prometheus_source import SourceMissingError
@@ -161,3 +162,37 @@ def test_a_damaged_ring_is_left_out(tmp_path: Path) -> None:
 
     with pytest.raises(SourceMissingError, match="no ring file"):
         RowSource(tmp_path).collect(0.0, 1.0)
+
+
+async def labelled(scope: Any, receive: Any, send: Any) -> None:
+    """Compute, wait and label with what the path says."""
+    await receive()
+    record = current()
+    assert record is not None
+    record.set(place=scope["path"], refused_field="text")
+    with stage("runbooks.computing"):
+        fetch_profile(0.001)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"{}"})
+
+
+def test_refused_texts_and_cpu_times_come_from_real_rows(tmp_path: Path) -> None:
+    """The label that had too many values is known with its rows; CPU is known of stages that measure it, and small."""
+    define_stage("runbooks.computing", cpu=True)
+    recorder = Recorder.open(tmp_path, "test")
+    served = FlightRecorder(labelled, recorder)
+
+    async def scenario() -> None:
+        for number in range(FIELD_BUDGET + 20):
+            await call(served, f"/{number}")
+
+    asyncio.run(scenario())
+    now = time.time()
+    rows = RowSource(tmp_path).collect(now - 60.0, now + 1.0)
+    recorder.close()
+
+    assert ["request/place"] == list(rows.refused_texts)
+    assert 20 == rows.refused_texts["request/place"].sum()
+    assert {"text"} == set(rows.labels["request/refused_field"].tolist())
+    assert ["runbooks.computing"] == list(rows.cpu_s)
+    assert float(rows.cpu_s["runbooks.computing"].sum()) < float(rows.stages["runbooks.computing"][1].sum())

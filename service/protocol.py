@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol with bounds: on a request's head in bytes and time, and on requests that wait on a connection.
+"""uvicorn's HTTP protocol with bounds: a head in bytes and time, and how many requests wait on a connection.
 
 uvicorn with httptools keeps whatever comes until the head is complete: a header without end is kept without end, and a
 head that never completes holds its connection for ever. It also makes a request of all that one read of the socket
@@ -69,7 +69,7 @@ class BoundedHeadProtocol(HttpToolsProtocol):
         """Note that a head has begun; refuse it if too many requests wait already.
 
         Raises:
-            _TooManyAheadError: Ends the connection: the parser stops at it, and uvicorn answers 400 as to what is no HTTP.
+            _TooManyAheadError: The parser stops at it; uvicorn answers 400, as to what is no HTTP, and closes.
         """
         if len(self.pipeline) >= self.ahead:
             raise _TooManyAheadError

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tests.hard.conftest import Service
 
 VALID = re.compile(rb"[A-Za-z0-9_-]{16,32}")
-# Bytes that may stand in a header (RFC 9110, 5.5): what is no HTTP at all is another test's (tests/service/test_main.py).
+# Bytes that may stand in a header (RFC 9110, 5.5); what is no HTTP at all is for tests/service/test_main.py.
 ALLOWED = bytes(byte for byte in range(0x20, 0x100) if byte != 0x7F)
 values = st.lists(st.sampled_from(ALLOWED), max_size=80).map(lambda raw: bytes(raw).strip(b" "))
 sessions = st.one_of(values, st.from_regex(VALID, fullmatch=True), st.just(b"\xe4\xbc\x9a\xe8\xaf\x9d" * 6))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from runbooks import signals
+from runbooks.disk_room import room_left
 from runbooks.evidence import Evidence, Series, Window
 from runbooks.lives import STARTING, died, lived_through
 from runbooks.rows import OUTCOMES, Floats, Rows
@@ -98,11 +99,23 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     starting = [one for one in evidence.get(signals.PHASE) or () if one.labels.get("phase") in STARTING]
     if starting:
         yield Signal("service starting", edges, _highest(starting, edges), 0.5)
+    yield from _disk_signals(evidence, edges)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
     if evidence.rows is not None:
         yield from _row_signals(evidence, evidence.rows, edges)
+
+
+def _disk_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
+    for query in (signals.STATE_ERRORS, signals.UNRECORDED):
+        refused = tuple(one for one in evidence.get(query) or () if one.labels.get("reason") == "disk_full")
+        if refused:
+            # One in five seconds: healthy disks refuse none.
+            yield Signal(f"{query} for a full disk, a second", edges, _rate(refused, edges), 0.2)
+    for folder, times, left in room_left(evidence):
+        none_left = Series({}, times, (left < 1.0).astype(np.float64))
+        yield Signal(f"no room for {folder}", edges, _highest([none_left], edges), 0.5)
 
 
 def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:

@@ -11,9 +11,12 @@ from runbooks.evidence import Series
 from runbooks.rows import Floats
 
 __all__ = [
+    "ARCHIVE_ERRORS",
     "BLOCKED",
     "CONTRACT_REASONS",
     "CPU",
+    "DISK_BYTES",
+    "DISK_RATIO",
     "EXPORTER_JOB",
     "FILTER_BUCKET",
     "FILTER_SUM",
@@ -32,6 +35,8 @@ __all__ = [
     "STAGE_COUNT",
     "STAGE_SUM",
     "START_PHASE",
+    "STATE_ERRORS",
+    "UNRECORDED",
     "UP",
     "WORKER_ENDS",
     "WORKER_UP",
@@ -68,6 +73,11 @@ UNREAD: Final = "telemetry_ring_unread_rows"
 LOST: Final = "telemetry_rows_lost_total"
 PHASE: Final = "runtime_phase"
 START_PHASE: Final = "runtime_start_phase_seconds"
+DISK_BYTES: Final = "runtime_disk_free_bytes"
+DISK_RATIO: Final = "runtime_disk_free_ratio"
+STATE_ERRORS: Final = "telemetry_state_write_errors_total"
+ARCHIVE_ERRORS: Final = "telemetry_archive_errors_total"
+UNRECORDED: Final = "telemetry_requests_unrecorded_total"
 WORKER_ENDS: Final = "model_worker_ends_total"
 WORKER_UP: Final = "model_worker_up"
 
@@ -101,6 +111,11 @@ QUERIES: Final = (
     START_PHASE,
     WORKER_ENDS,
     WORKER_UP,
+    DISK_BYTES,
+    DISK_RATIO,
+    STATE_ERRORS,
+    ARCHIVE_ERRORS,
+    UNRECORDED,
 )
 
 

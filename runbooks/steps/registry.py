@@ -6,7 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from runbooks.evidence import Evidence, StepResult
-from runbooks.steps import contract, event_loop, filters, labels, latency, liveness, stages, start, telemetry, workers
+from runbooks.steps import (
+    contract,
+    disk,
+    event_loop,
+    filters,
+    labels,
+    latency,
+    liveness,
+    stages,
+    start,
+    telemetry,
+    workers,
+)
 
 __all__ = ["STEPS", "StepFunction"]
 
@@ -14,6 +26,6 @@ StepFunction = Callable[[Evidence], StepResult]
 
 STEPS: Final[Mapping[str, StepFunction]] = {
     f"{module.__name__.rsplit('.', 1)[1]}.{name}": getattr(module, name)
-    for module in (contract, event_loop, filters, labels, latency, liveness, stages, start, telemetry, workers)
+    for module in (contract, disk, event_loop, filters, labels, latency, liveness, stages, start, telemetry, workers)
     for name in module.__all__
 }

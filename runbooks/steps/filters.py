@@ -147,13 +147,19 @@ def busy_share(evidence: Evidence) -> StepResult:
 
 
 def one_kind_of_agent(evidence: Evidence) -> StepResult:
-    """Return how far the held-up requests come from one kind of agent: 1 all of them, 0 as many as of all requests."""
+    """Return how far the held-up requests come from one kind of agent: 1 all of them, 0 as many as of all requests.
+
+    A handful of them, or one kind that is nearly all the traffic, is 0 and not unseen: nothing stands out.
+    """
     kind, step = _suspect(evidence), "one_kind_of_agent"
-    if kind is None or kind.held + kind.others_held < LEAST_HELD_UP:
-        return _result(step, kind, None, f"fewer than {LEAST_HELD_UP} requests were held up in front of the model")
+    if kind is None:
+        return _result(step, kind, None, "no stages in front of the model are known")
+    if kind.held + kind.others_held < LEAST_HELD_UP:
+        return _result(step, kind, 0.0, f"fewer than {LEAST_HELD_UP} requests were held up in front of the model")
     usual = kind.total / max(kind.total + kind.others, 1.0)
     if usual > MOST_OF_TRAFFIC:
-        return _result(step, kind, None, f"{kind.name} is {usual:.0%} of the traffic: kinds cannot be compared")
+        text = f"{kind.name or 'one kind'} is {usual:.0%} of the traffic: no other kind to stand out against"
+        return _result(step, kind, 0.0, text)
     share = kind.held / (kind.held + kind.others_held)
     detail = f"{share:.0%} of those held up are {kind.name}, which sends {usual:.0%} of the requests"
     return _result(step, kind, (share - usual) / (1.0 - usual), detail)

@@ -14,10 +14,12 @@ from typing import Any, Final
 
 from runbooks.redaction import redact
 
-__all__ = ["MOST_REPORTS", "ReportStore", "StoreError", "write_private"]
+__all__ = ["MOST_REPORTS", "MOST_UNWRITTEN", "ReportStore", "StoreError", "write_private"]
 
 # A report is about 20 kB: 200 of them are 4 MB, some weeks of incidents.
 MOST_REPORTS: Final = 200
+# Those that a full disk refused: 400 kB of memory.
+MOST_UNWRITTEN: Final = 20
 _ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 
@@ -56,11 +58,15 @@ class ReportStore:
     Args:
         folder: Where they are kept; made (0700) when absent.
         most: How many are kept; the oldest go first.
+
+    A report that cannot be written is shown from memory until the process ends: a full disk is an incident of its own,
+    and whoever is called for it must find its report.
     """
 
     def __init__(self, folder: Path, most: int = MOST_REPORTS) -> None:
         self.folder = folder
         self._most = most
+        self._unwritten: dict[str, dict[str, Any]] = {}
 
     def save(self, result: Mapping[str, Any], moment: datetime | None = None) -> dict[str, Any]:
         """Keep a result and return it with its `report` path filled in.
@@ -70,7 +76,7 @@ class ReportStore:
             moment: When; now when absent.
 
         Raises:
-            StoreError: If the folder or the file cannot be written.
+            StoreError: If the folder or the file cannot be written; the report is then in memory alone.
         """
         name = f"{(moment or datetime.now(UTC)).strftime('%Y%m%dT%H%M%SZ')}-{secrets.token_hex(4)}"
         path = self.folder / f"{name}.json"
@@ -79,20 +85,29 @@ class ReportStore:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_private(path, json.dumps(kept, indent=1, ensure_ascii=False, default=str).encode())
         except OSError as error:
+            # No path: there is no file.
+            self._unwritten[name] = kept | {"report": None}
+            for oldest in list(self._unwritten)[:-MOST_UNWRITTEN]:
+                del self._unwritten[oldest]
             raise StoreError(f"report not kept in {self.folder}: {error.strerror}; set INFERDECK_STATE_DIR") from error
         self._prune()
         return dict(result) | {"id": name, "report": str(path)}
 
     def ids(self) -> list[str]:
         """Return the ids of all reports, newest first."""
+        return sorted({*self._written(), *self._unwritten}, reverse=True)
+
+    def _written(self) -> list[str]:
         if not self.folder.is_dir():
             return []
-        return sorted((path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem)), reverse=True)
+        return [path.stem for path in self.folder.glob("*.json") if _ID.fullmatch(path.stem)]
 
     def load(self, report_id: str) -> dict[str, Any] | None:
         """Return a report, or None when there is none of that id (or it is damaged)."""
         if not _ID.fullmatch(report_id):
             return None
+        if report_id in self._unwritten:
+            return dict(self._unwritten[report_id])
         try:
             report = json.loads((self.folder / f"{report_id}.json").read_bytes())
         except (OSError, ValueError):
@@ -110,6 +125,6 @@ class ReportStore:
         return found
 
     def _prune(self) -> None:
-        for report_id in self.ids()[self._most :]:
+        for report_id in sorted(self._written(), reverse=True)[self._most :]:
             with contextlib.suppress(OSError):
                 (self.folder / f"{report_id}.json").unlink()

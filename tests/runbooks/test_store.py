@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runbooks.redaction import redact
-from runbooks.store import ReportStore, StoreError, write_private
+from runbooks.store import MOST_UNWRITTEN, ReportStore, StoreError, write_private
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 
@@ -102,3 +102,21 @@ def test_redaction_leaves_figures_and_names_alone() -> None:
     }
 
     assert value == redact(value)
+
+
+def test_a_report_that_a_full_disk_refuses_is_shown_from_memory(tmp_path: Path) -> None:
+    """Whoever is called finds it, without a path; later ones lie on the disk again, and memory stays bounded."""
+    folder = tmp_path / "reports"
+    folder.write_text("in the way")
+    store = ReportStore(folder)
+    for number in range(MOST_UNWRITTEN + 3):
+        with pytest.raises(StoreError):
+            store.save({"n": number, "alert": "DiskFull"}, NOW + timedelta(seconds=number))
+    folder.unlink()
+    later = store.save({"n": 99}, NOW + timedelta(hours=1))
+
+    assert MOST_UNWRITTEN + 1 == len(store.ids())
+    assert later["id"] == store.ids()[0]
+    shown = store.load(store.ids()[1])
+    assert shown is not None
+    assert (MOST_UNWRITTEN + 2, None) == (shown["n"], shown["report"])

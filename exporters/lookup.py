@@ -1,7 +1,10 @@
-"""From a session, a trace id, or "the slowest" to the requests themselves, straight from the ring files.
+"""From a session, a trace id, or "the slowest" to the requests themselves: from the ring files, then from the archive.
 
-Cost     a session: 8 bytes per row of the folder are scanned; the others read all rows that the folder holds.
-Absent   an unknown id is an empty list; so is a row that the ring has overwritten since.
+Rings first: a row that leaves its ring in between was sealed before (archive/archiver.py), and is found afterwards.
+
+Cost     a session: 8 bytes a row are scanned, in rings and archive alike; a trace: as much in the archive, but all rows
+         of the rings are read; the slowest and errors: all rows of the rings, the archive's blocks that can hold one.
+Absent   an unknown id is an empty list; `exporters.answer` tells whether the rows of the asked time are kept at all.
 """
 
 from __future__ import annotations
@@ -9,19 +12,23 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from exporters.archive.blocks import Part
+from exporters.archive.keys import hashes_of
+from exporters.archive.reader import Archive
 from exporters.names import OUTCOMES
 from exporters.ring_folder import READ_ERRORS, open_rings
 from exporters.row_plan import RowPlan
 from exporters.rows import OpenRequest, open_requests
 from exporters.trace_view import TraceView, view_open, view_row
-from probes.folder import read_key, session_hashes
 from probes.reader import RingFile
 
 __all__ = ["TraceView", "errors", "find_session", "find_trace", "slowest"]
@@ -33,32 +40,40 @@ _TRACE_ID = re.compile(r"[0-9a-fA-F]{32}")
 _FAULTS = np.array([OUTCOMES.index(name) for name in ("error", "disconnected", "refused")])
 
 
-def find_session(ring_dir: Path | str, session_id: str, *, now_unix_ns: int | None = None) -> list[TraceView]:
+def find_session(
+    ring_dir: Path | str, session_id: str, *, archive: Archive | None = None, now_unix_ns: int | None = None
+) -> list[TraceView]:
     """Return a session's requests by start, those in flight or never ended included.
 
     Args:
         ring_dir: Folder of ring files.
         session_id: As it came in the header, or as it was generated; anything else finds nothing.
+        archive: Where rows go that leave their rings; None to ask the rings alone.
         now_unix_ns: Until when unfinished requests are shown to last; now by default.
     """
     folder = Path(ring_dir)
-    try:
-        # Hashed as the header's bytes came; a surrogate stands for a byte of the command line that is no UTF-8.
-        wanted = session_hashes(read_key(folder), session_id.encode("utf-8", "surrogateescape"))
-    except (OSError, ValueError):
-        # Without the folder's key nothing was ever hashed, so nothing can be found.
+    # Without a key nothing was ever hashed, so nothing can be found.
+    wanted = hashes_of(session_id, folder, archive.folder if archive else None)
+    if not wanted:
         return []
     return _views(
-        folder, lambda ring: ring.find_hash(*wanted), lambda request: request.session_hash in wanted, now_unix_ns
+        folder,
+        lambda ring: ring.find_hash(*wanted),
+        lambda request: request.session_hash in wanted,
+        archive.with_number("session_hash", wanted) if archive else (),
+        now_unix_ns,
     )
 
 
-def find_trace(ring_dir: Path | str, trace_id: str, *, now_unix_ns: int | None = None) -> list[TraceView]:
+def find_trace(
+    ring_dir: Path | str, trace_id: str, *, archive: Archive | None = None, now_unix_ns: int | None = None
+) -> list[TraceView]:
     """Return the requests of a trace by start: one per service that took part and records into this folder.
 
     Args:
         ring_dir: Folder of ring files.
         trace_id: 32 hex digits, of any case; anything else finds nothing.
+        archive: Where rows go that leave their rings; None to ask the rings alone.
         now_unix_ns: Until when unfinished requests are shown to last; now by default.
     """
     if not _TRACE_ID.fullmatch(trace_id):
@@ -68,12 +83,18 @@ def find_trace(ring_dir: Path | str, trace_id: str, *, now_unix_ns: int | None =
         Path(ring_dir),
         lambda ring: _select(ring, lambda rows: (rows["trace_lo"] == low) & (rows["trace_hi"] == high)),
         lambda request: request.trace_id == trace_id.lower(),
+        _of_trace(archive, int(high), int(low)) if archive else (),
         now_unix_ns,
     )
 
 
 def slowest(
-    ring_dir: Path | str, n: int = 10, since_ns: int | None = None, *, now_unix_ns: int | None = None
+    ring_dir: Path | str,
+    n: int = 10,
+    since_ns: int | None = None,
+    *,
+    archive: Archive | None = None,
+    now_unix_ns: int | None = None,
 ) -> list[TraceView]:
     """Return the *n* slowest requests, slowest first; a request still in flight lasts until now.
 
@@ -81,6 +102,7 @@ def slowest(
         ring_dir: Folder of ring files.
         n: How many.
         since_ns: Only requests that ended at or after this, ns since 1970, or have not ended.
+        archive: Where rows go that leave their rings; None to ask the rings alone.
         now_unix_ns: Until when unfinished requests are shown to last; now by default.
     """
 
@@ -89,12 +111,23 @@ def slowest(
         return rows[np.argsort(rows["duration_ns"])[::-1][:n]]
 
     # A request that hangs in a living worker is slow now; one of a dead worker lasts no longer.
-    views = _views(Path(ring_dir), top, lambda request: request.alive, now_unix_ns)
+    views = _views(
+        Path(ring_dir),
+        top,
+        lambda request: request.alive,
+        archive.slowest(n, since_ns) if archive and n > 0 else (),
+        now_unix_ns,
+    )
     return sorted(views, key=lambda view: -view.duration_s)[: max(0, n)]
 
 
 def errors(
-    ring_dir: Path | str, n: int = 100, since_ns: int | None = None, *, now_unix_ns: int | None = None
+    ring_dir: Path | str,
+    n: int = 100,
+    since_ns: int | None = None,
+    *,
+    archive: Archive | None = None,
+    now_unix_ns: int | None = None,
 ) -> list[TraceView]:
     """Return requests that went wrong: the service's faults first, refused ones last, newest first among each.
 
@@ -102,6 +135,7 @@ def errors(
         ring_dir: Folder of ring files.
         n: Most to return.
         since_ns: Only requests that ended at or after this, ns since 1970; those that never ended: started.
+        archive: Where rows go that leave their rings; None to ask the rings alone.
         now_unix_ns: Until when unfinished requests are shown to last; now by default.
     """
 
@@ -113,7 +147,8 @@ def errors(
     def never_ended(request: OpenRequest) -> bool:
         return not request.alive and request.start_unix_ns >= (since_ns or 0)
 
-    views = _views(Path(ring_dir), failed, never_ended, now_unix_ns)
+    archived = archive.errors(n, since_ns) if archive and n > 0 else ()
+    views = _views(Path(ring_dir), failed, never_ended, archived, now_unix_ns)
     return sorted(views, key=lambda view: (view.outcome == "refused", -view.start_unix_ns))[: max(0, n)]
 
 
@@ -143,12 +178,13 @@ def _views(
     folder: Path,
     rows_of: Callable[[RingFile], Array],
     wanted: Callable[[OpenRequest], bool],
+    archived: Iterable[Part],
     now_unix_ns: int | None,
 ) -> list[TraceView]:
-    """Return the chosen rows and open requests of all ring files, by start; a request that ended meanwhile once."""
+    """Return the chosen rows and open requests, by start; one that ended meanwhile, or is archived already, once."""
     now = time.time_ns() if now_unix_ns is None else now_unix_ns
     found: dict[tuple[str, str], TraceView] = {}
-    for view in _each_view(folder, rows_of, wanted, now):
+    for view in chain(_each_view(folder, rows_of, wanted, now), _archived_views(archived)):
         key = (view.trace_id, view.spans[0].span_id)
         if key not in found or found[key].status == "unfinished":
             found[key] = view
@@ -175,3 +211,17 @@ def _each_view(
             continue
         yield from waiting
         yield from views
+
+
+def _archived_views(parts: Iterable[Part]) -> Iterator[TraceView]:
+    """Yield the views of rows of the archive."""
+    for part in parts:
+        plan = RowPlan(part.rows.dtype, part.header.stages)
+        for row in part.rows.tolist():
+            yield view_row(plan, row, part.strings, part.header)
+
+
+def _of_trace(archive: Archive, high: int, low: int) -> Iterator[Part]:
+    """Yield the rows of a trace: found by its lower half, told apart by its upper one."""
+    for part in archive.with_number("trace_lo", [low]):
+        yield replace(part, rows=part.rows[part.rows["trace_hi"] == np.uint64(high)])

@@ -1,13 +1,14 @@
 """All rows of a folder as one table of decoded columns: what look-up and triage read.
 
-Bounded: by the folder, which holds at most (live workers + kept last flights) x ring rows; about 500 bytes a row.
+Bounded: by the folder, which holds at most (live workers + kept last flights) x ring rows; of the archive, by the
+window that is asked for and by 1,000,000 rows, the latest; about 500 bytes a row.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from exporters.aggregate import NEVER
+from exporters.archive.blocks import BlockInfo, Part
+from exporters.archive.reader import Archive
 from exporters.names import OUTCOMES
 from exporters.ring_folder import READ_ERRORS, open_rings
 from probes.reader import Header, RingFile
@@ -26,6 +29,7 @@ Array = npt.NDArray[Any]
 
 _log = logging.getLogger(__name__)
 
+_MOST_ARCHIVED_ROWS: Final = 1_000_000
 # Header fields that every row gets as a column.
 _PER_RING: Final = ("build", "config", "model", "host", "service")
 
@@ -90,7 +94,8 @@ class RowTable:
         open: Requests in flight or never ended.
         statuses: Ring -> its worker's last status page, of workers that wrote one.
         rings: Ring -> what is known about the file.
-        losses: Why something is missing -> how many: `torn` (rows), `unreadable` (files).
+        losses: Why something is missing -> how many: `torn` (rows), `unreadable` (files); when the archive is
+            asked, `segments` (of it that cannot be read).
         overwritten: Rows that were too old for the rings to hold still: not lost, for the exporter has counted them.
     """
 
@@ -164,13 +169,20 @@ class RowTable:
         return f"{int(self.columns['trace_hi'][row]):016x}{int(self.columns['trace_lo'][row]):016x}"
 
 
-def load_rows(ring_dir: Path | str, since_ns: int | None = None, until_ns: int | None = None) -> RowTable:
-    """Return the rows of all ring files, live and last flight.
+def load_rows(
+    ring_dir: Path | str,
+    since_ns: int | None = None,
+    until_ns: int | None = None,
+    *,
+    archive_dir: Path | str | None = None,
+) -> RowTable:
+    """Return the rows of all ring files, live and last flight, and of the archive those that left their rings.
 
     Args:
         ring_dir: Folder of ring files; a missing one is an empty table.
         since_ns: Only requests that ended at or after this, ns since 1970.
         until_ns: Only requests that started at or before this.
+        archive_dir: Folder of the archive's segments; None for the rings alone.
     """
     parts: list[tuple[dict[str, Array], dict[str, str]]] = []
     parents: dict[str, str | None] = {}
@@ -178,6 +190,7 @@ def load_rows(ring_dir: Path | str, since_ns: int | None = None, until_ns: int |
     statuses: dict[str, dict[str, Any]] = {}
     rings: dict[str, RingInfo] = {}
     losses = {"torn": 0, "unreadable": 0}
+    held: dict[str, Array] = {}
     older = 0
     for ring in open_rings(Path(ring_dir)):
         if not isinstance(ring, RingFile):
@@ -189,17 +202,24 @@ def load_rows(ring_dir: Path | str, since_ns: int | None = None, until_ns: int |
             found_open += open_requests(ring, alive)
             rows, overwritten, torn = _all_rows(ring)
             header, name, status = ring.header, ring.header.ring_id, ring.status()
-            parts.append(_decoded(rows, ring, since_ns, until_ns))
+            parts.append(_decoded(rows, header, ring.strings(), since_ns, until_ns))
         except READ_ERRORS as error:
             _log.warning("ring file left out: %s", error)
             losses["unreadable"] += 1
             continue
         parents |= header.stages
+        held[ring.path.name] = rows["seq"]
         rings[name] = RingInfo(header, alive, overwritten + torn + len(rows), len(rows))
         if status is not None:
             statuses[name] = status
         older += overwritten
         losses["torn"] += torn
+    if archive_dir is not None:
+        archive = Archive(Path(archive_dir))
+        for part in _archived(archive, held, since_ns, until_ns):
+            parts.append(_decoded(part.rows, part.header, part.strings, since_ns, until_ns))
+            parents = dict(part.header.stages) | parents
+        losses["segments"] = len(archive.unreadable)
     return RowTable(_joined(parts), parents, tuple(found_open), statuses, rings, losses, older)
 
 
@@ -241,6 +261,26 @@ def open_requests(ring: RingFile, alive: bool) -> list[OpenRequest]:
     ]
 
 
+def _archived(
+    archive: Archive, held: Mapping[str, Array], since_ns: int | None, until_ns: int | None
+) -> Iterator[Part]:
+    """Yield the archived rows that are in none of the rings, the latest first, a bounded number."""
+    lowest = {name: int(seqs.min()) for name, seqs in held.items() if len(seqs)}
+
+    def left(ring: str, info: BlockInfo) -> bool:
+        return ring not in lowest or info.first_seq < lowest[ring]
+
+    room = _MOST_ARCHIVED_ROWS
+    for part in archive.window(since_ns, until_ns, left):
+        here = held.get(part.ring)
+        rows = part.rows if here is None else part.rows[~np.isin(part.rows["seq"], here)]
+        room -= len(rows)
+        if room < 0:
+            _log.warning("rows of the archive left out: more than %d in the window", _MOST_ARCHIVED_ROWS)
+            return
+        yield replace(part, rows=rows)
+
+
 def _all_rows(ring: RingFile) -> tuple[Array, int, int]:
     """Return the rows that the file holds, how many older ones are gone, and how many are torn."""
     parts, cursor, lost, torn = [], 0, 0, 0
@@ -261,10 +301,9 @@ def _all_rows(ring: RingFile) -> tuple[Array, int, int]:
 
 
 def _decoded(
-    rows: Array, ring: RingFile, since_ns: int | None, until_ns: int | None
+    rows: Array, header: Header, texts: Sequence[str], since_ns: int | None, until_ns: int | None
 ) -> tuple[dict[str, Array], dict[str, str]]:
     """Return the columns of the rows in the time window, texts decoded, and each column's kind."""
-    header = ring.header
     # By overlap: a request that is slow enough to matter often started before the window.
     ends = rows["start_unix_ns"] + rows["duration_ns"]
     inside = np.ones(len(rows), dtype=bool)
@@ -273,7 +312,7 @@ def _decoded(
     if until_ns is not None:
         inside &= rows["start_unix_ns"] <= max(0, until_ns)
     rows = rows[inside]
-    strings = np.array(ring.strings(), dtype=object)
+    strings = np.array(texts, dtype=object)
     kinds = {name: header.columns[name] for name in rows.dtype.names or ()}
     columns: dict[str, Array] = {}
     for name, kind in kinds.items():

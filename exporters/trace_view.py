@@ -13,7 +13,7 @@ from exporters.row_plan import RowPlan, Value, stage_span_id
 from exporters.rows import OpenRequest
 from probes.reader import Header
 
-__all__ = ["OUTSIDE_STAGES", "SpanView", "TraceView", "view_open", "view_row"]
+__all__ = ["OUTSIDE_STAGES", "SpanView", "TraceView", "rfc3339", "view_open", "view_row"]
 
 # The time of a request that no stage explains.
 OUTSIDE_STAGES: Final = "(outside stages)"
@@ -138,7 +138,7 @@ def view_row(plan: RowPlan, row: Sequence[Any], strings: Sequence[str], header: 
     return TraceView(
         trace_id=f"{row[place['trace_hi']]:016x}{row[place['trace_lo']]:016x}",
         session_id=session,
-        started=_rfc3339(row[place["start_unix_ns"]]),
+        started=rfc3339(row[place["start_unix_ns"]]),
         duration_s=root.duration_s,
         status=_STATUS[outcome_name],
         last_stage=max(stages, key=lambda span: span.start_s + span.duration_s).name if stages else "",
@@ -185,7 +185,7 @@ def view_open(request: OpenRequest, service: str, now_unix_ns: int) -> TraceView
     return TraceView(
         trace_id=request.trace_id,
         session_id=request.session,
-        started=_rfc3339(request.start_unix_ns),
+        started=rfc3339(request.start_unix_ns),
         duration_s=lasted,
         status="unfinished",
         last_stage=request.stage,
@@ -218,7 +218,7 @@ def _covered(spans: Sequence[SpanView]) -> float:
     return total
 
 
-def _rfc3339(unix_ns: int) -> str:
+def rfc3339(unix_ns: int) -> str:
     """Return the moment in UTC, to the microsecond; the last one that can be written for one that cannot."""
     try:
         return datetime.fromtimestamp(unix_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import re
 import time
-from collections.abc import Callable
 from typing import Final
 
 from prometheus_client.exposition import choose_encoder
@@ -16,10 +15,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from exporters import lookup
+from exporters.answer import Question, answer
 from exporters.collector import registry_of
 from exporters.exporter import Exporter
-from exporters.trace_view import TraceView
 
 __all__ = ["BadQueryError", "make_app", "parse_duration"]
 
@@ -68,17 +66,18 @@ def make_app(exporter: Exporter) -> Starlette:
         began = time.perf_counter()
         try:
             query = dict(request.query_params)
-            found = _query(query)(exporter.settings.ring_dir)
+            found = answer(_question(query), exporter.settings.ring_dir, exporter.settings.archive_dir)
         except BadQueryError as error:
             return JSONResponse({"error": str(error)}, 400)
-        answer = {
+        form = {
             "query": query,
-            "sources": ["ring"],
+            **found.about(),
             "lookup_s": round(time.perf_counter() - began, 6),
-            "traces": [view.to_dict() for view in found],
+            # The latest: ids come in order of time, and no other question may ask for so many.
+            "traces": [view.to_dict() for view in found.traces[-_MOST_TRACES:]],
         }
         # Session ids are personal data: no cache may keep them.
-        return JSONResponse(answer, headers={"cache-control": "no-store"})
+        return JSONResponse(form, headers={"cache-control": "no-store"})
 
     # A web page in somebody's browser can reach 127.0.0.1 under a name of its own (DNS rebinding), so that names other
     # than these are refused; a port bound elsewhere has the token instead.
@@ -89,8 +88,8 @@ def make_app(exporter: Exporter) -> Starlette:
     )
 
 
-def _query(query: dict[str, str]) -> Callable[..., list[TraceView]]:
-    """Return the look-up that a query asks for, waiting for the folder.
+def _question(query: dict[str, str]) -> Question:
+    """Return what a query asks for.
 
     Raises:
         BadQueryError: If it asks for nothing, or for two things.
@@ -106,12 +105,12 @@ def _query(query: dict[str, str]) -> Callable[..., list[TraceView]]:
     value = query[asked[0]]
     match asked[0]:
         case "session_id":
-            return lambda folder: lookup.find_session(folder, value)[-_MOST_TRACES:]
+            return Question(session_id=value, since_ns=since_ns)
         case "trace_id":
-            return lambda folder: lookup.find_trace(folder, value)[-_MOST_TRACES:]
+            return Question(trace_id=value, since_ns=since_ns)
         case "slow":
             if not re.fullmatch(r"[0-9]{1,4}", value) or not 1 <= int(value) <= _MOST_TRACES:
                 raise BadQueryError(f"slow: write a number from 1 to {_MOST_TRACES}")
-            return lambda folder: lookup.slowest(folder, int(value), since_ns)
+            return Question(slow=int(value), since_ns=since_ns)
         case _:
-            return lambda folder: lookup.errors(folder, 100, since_ns)
+            return Question(errors=True, since_ns=since_ns)

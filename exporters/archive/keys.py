@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from probes.folder import KEY_BYTES, read_key, session_hash
+from probes.folder import KEY_BYTES, read_key, session_hashes
 
 __all__ = ["forget_old_keys", "hashes_of", "remember_key"]
 
@@ -78,7 +78,8 @@ def hashes_of(session_id: str, ring_dir: Path, folder: Path | None = None) -> li
         with contextlib.suppress(OSError):
             keys.append(path.read_bytes())
     # Damaged ones are left out: with another key nothing is found, and nothing else can be done about it.
-    return [session_hash(key, raw) for key in dict.fromkeys(keys) if len(key) == KEY_BYTES]
+    whole = [key for key in keys if len(key) == KEY_BYTES]
+    return list(dict.fromkeys(number for key in whole for number in session_hashes(key, raw)))
 
 
 def _key_files(folder: Path) -> list[Path]:

@@ -69,8 +69,9 @@ def test_look_ups_have_the_shape_of_results(start: Callable[..., Exporter], fly:
     flight.row(stages={"model.forward": (1, 2)})
     flight.row(outcome=2)
     answer = get(exporter, f"/api/traces?session_id={SESSION}").json()
-    assert {"query", "sources", "lookup_s", "traces"} == set(answer)
-    assert answer["sources"] == ["ring"]
+    assert {"query", "sources", "lookup_s", "traces", "result", "kept_since", "unreadable"} == set(answer)
+    assert ("found", []) == (answer["result"], answer["unreadable"])
+    assert answer["sources"] == ["ring", "archive"]
     assert len(answer["traces"]) == 2
     trace_id = answer["traces"][0]["trace_id"]
     assert len(get(exporter, f"/api/traces?trace_id={trace_id}").json()["traces"]) == 1

@@ -29,6 +29,7 @@ from service.plugins import load_middleware
 from service.predict import Predictor
 from service.recorder_link import RecorderLink
 from service.settings import Settings, load_settings
+from service.startup import Startup
 from service.worker import Worker
 
 __all__ = ["create_app", "load_model"]
@@ -71,6 +72,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
         SettingsError: If a setting cannot be used, a middleware of the settings included.
     """
     settings = settings or load_settings()
+    worker: Worker
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -81,8 +83,8 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
             worker.stop()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
-    for name in reversed(settings.middleware):
-        app.add_middleware(load_middleware(name))
+    middleware = [load_middleware(name) for name in settings.middleware]
+    app.add_middleware(Startup, middleware=middleware, worker=lambda: worker)
     # Last, hence outermost: what the middleware of the settings does is part of the request that is recorded.
     build = commit()
     link = RecorderLink(app, enabled=settings.recorder, config=settings.fingerprint, build=build)

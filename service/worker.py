@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
@@ -10,7 +11,7 @@ from service.admin import AdminServer, AdminView, admin_app, bind
 from service.backend import Backend
 from service.executor import BoundedExecutor
 from service.identity import version
-from service.lifecycle import Lifecycle, Phase
+from service.lifecycle import Lifecycle, Phase, State
 from service.loop_tick import LoopTick
 from service.service_metrics import Snapshot
 from service.settings import Settings
@@ -49,6 +50,8 @@ class Worker:
         self.executor = BoundedExecutor(settings.inference_threads, settings.queue_places)
         self.lifecycle = Lifecycle(load, settings.model_retry_seconds, self._on_phase)
         self.admin: AdminServer | None = None
+        self._accepts = True
+        self._changing = threading.Lock()
         self._telemetry = telemetry
         self._build = (version(), build)
 
@@ -56,15 +59,35 @@ class Worker:
         """Return what the admin port's metrics show."""
         backend = self.lifecycle.backend
         model = backend.version if backend is not None else ""
-        phase = self.lifecycle.state.phase
+        phase = self.state.phase
         return Snapshot(*self._build, model, self.settings.fingerprint, phase, self._telemetry.loss())
+
+    @property
+    def state(self) -> State:
+        """Where the service stands: with its model loaded it still is starting while no request can come."""
+        state = self.lifecycle.state
+        return state if self._accepts or not state.ready else State("starting")
+
+    def open(self) -> None:
+        """Answer on the admin port before anything else is done; nothing is ready until `accept`."""
+        self._accepts = False
+        if self.admin is None:
+            self._start_admin()
 
     def start(self) -> None:
         """Start the admin port, then the model's loading; must be called in the service's event loop."""
         self.tick.start()
         self.executor.start()
-        self._start_admin()
+        if self.admin is None:
+            self._start_admin()
         self.lifecycle.start()
+
+    def accept(self) -> None:
+        """Take note that requests come from now on, however far the model is."""
+        with self._changing:
+            self._accepts = True
+            if self.lifecycle.state.ready:
+                self._telemetry.phase("ready")
 
     def stop(self) -> None:
         """Stop everything, each within a bounded time."""
@@ -78,7 +101,8 @@ class Worker:
         backend = self.lifecycle.backend
         if phase == "ready" and backend is not None:
             self._telemetry.model_loaded(backend.version)
-        self._telemetry.phase(phase)
+        with self._changing:
+            self._telemetry.phase(phase if self._accepts or phase != "ready" else "starting")
 
     def _start_admin(self) -> None:
         settings = self.settings
@@ -90,7 +114,7 @@ class Worker:
             _log.error("no admin port: %s cannot be bound (%s); requests go on", place, error.strerror)
             return
         view = AdminView(
-            state=lambda: self.lifecycle.state,
+            state=lambda: self.state,
             tick_age_seconds=lambda: self.tick.age_seconds,
             snapshot=self.snapshot,
             live_limit_seconds=settings.live_tick_limit_seconds,

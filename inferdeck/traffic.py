@@ -158,16 +158,31 @@ class Generator:
         self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
         self._flying: set[asyncio.Task[None]] = set()
         self.going = asyncio.Event()
-        self.stopping = asyncio.Event()
+        self._stopped = False
+        self._woken = asyncio.Event()
+
+    def stop(self) -> None:
+        """Send nothing more."""
+        self._stopped = True
+        self._woken.set()
+
+    def set_rate(self, rate: float) -> None:
+        """Change the rate at once, in requests a second; 0 sends nothing until the next change."""
+        self.rate = min(max(rate, 0.0), MAX_RATE)
+        self._woken.set()
 
     async def run(self) -> None:
-        """Wait for `going`, send until the time is over or `stopping` is set, then wait for what is in flight."""
+        """Wait for `going`, send until the time is over or `stop` is called, then wait for what is in flight."""
         await self.going.wait()
         begin = due = time.monotonic()
-        while not self.stopping.is_set() and due - begin < self.plan.seconds:
-            due += self._rng.expovariate(self.rate)
-            await self._wait_until(due)
-            if self.stopping.is_set():
+        end = begin + self.plan.seconds
+        while not self._stopped and due < end:
+            due += self._rng.expovariate(self.rate) if self.rate else self.plan.seconds
+            if await self._woken_before(min(due, end)):
+                # gaps have no memory: one from now at the new rate is as good as the one that was broken off
+                due = time.monotonic()
+                continue
+            if due >= end:
                 break
             if len(self._flying) >= MAX_IN_FLIGHT:
                 self.tally.by_status["not_sent"] += 1
@@ -180,11 +195,15 @@ class Generator:
         for _, writer in self._idle:
             writer.close()
 
-    async def _wait_until(self, due: float) -> None:
+    async def _woken_before(self, due: float) -> bool:
+        """Wait until a time, in monotonic seconds; return True early when there is something new to obey."""
         left = due - time.monotonic()
         if left > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self.stopping.wait(), left)
+                await asyncio.wait_for(self._woken.wait(), left)
+        woken = self._woken.is_set()
+        self._woken.clear()
+        return woken
 
     async def _one(self) -> None:
         session, body = self._rng.choice(self._sessions), self._rng.choice(self._bodies)
@@ -230,12 +249,12 @@ async def _obey(generator: Generator) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     while line := (await reader.readline()).decode().split():
         if line[0] == "rate":
-            generator.rate = min(max(float(line[1]), 0.01), MAX_RATE)
+            generator.set_rate(float(line[1]))
         elif line[0] == "go":
             generator.going.set()
         elif line[0] == "stop":
             break
-    generator.stopping.set()
+    generator.stop()
     generator.going.set()
 
 

@@ -30,6 +30,7 @@ class LazyGroup(click.Group):
         "trace": "inferdeck.verbs.look",
         "triage": "inferdeck.verbs.look",
         "doctor": "inferdeck.verbs.upkeep",
+        "selftest": "inferdeck.verbs.care",
         "check": "inferdeck.verbs.upkeep",
         "build": "inferdeck.verbs.upkeep",
         "train": "inferdeck.verbs.upkeep",

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["VERBS", "load_schema", "validate"]
 
-VERBS = ("up", "down", "status", "demo", "drill", "trace", "triage", "doctor", "check", "build", "train")
+VERBS = ("up", "down", "status", "demo", "drill", "trace", "triage", "doctor", "selftest", "check", "build", "train")
 
 
 def load_schema(verb: str) -> dict[str, Any]:

@@ -13,13 +13,13 @@ from exporters.ring_folder import READ_ERRORS, open_rings
 from exporters.trace_view import TraceView, rfc3339
 from probes.reader import RingFile
 
-__all__ = ["FOUND", "NOT_FOUND", "OLDER", "Answer", "Question", "answer"]
+__all__ = ["FOUND", "MOST_ERRORS", "NOT_FOUND", "OLDER", "Answer", "Question", "answer"]
 
 FOUND: Final = "found"
 NOT_FOUND: Final = "not_found"
 # Not the same: the request may well have been there.
 OLDER: Final = "older_than_retention"
-_MOST_ERRORS: Final = 100
+MOST_ERRORS: Final = 100
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def _look(question: Question, folder: Path, archive: Archive | None) -> list[Tra
         return lookup.find_trace(folder, question.trace_id, archive=archive)
     if question.slow is not None:
         return lookup.slowest(folder, question.slow, question.since_ns, archive=archive)
-    return lookup.errors(folder, _MOST_ERRORS, question.since_ns, archive=archive)
+    return lookup.errors(folder, MOST_ERRORS, question.since_ns, archive=archive)
 
 
 def _kept_since(folder: Path, archive: Archive | None) -> int | None:

@@ -1,0 +1,67 @@
+"""Requests out of several exporters' answers: each once, in the order of the question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from exporters.answer import MOST_ERRORS
+from exporters.trace_view import SpanView, TraceView
+
+__all__ = ["view_of", "views_in_order"]
+
+_TYPES: Final[dict[str, Any]] = {
+    "duration_s": float,
+    "http_status": int,
+    "start_unix_ns": int,
+    "worker": int,
+    "pid": int,
+}
+_NAMES: Final = tuple(one.name for one in fields(TraceView) if one.name != "spans")
+
+
+def view_of(form: Mapping[str, Any]) -> TraceView:
+    """Return the request that a JSON form (`TraceView.to_dict`) describes; keys that are not known are left out.
+
+    Args:
+        form: As it came from another process: nothing in it is trusted.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: If it is none.
+    """
+    spans = [
+        SpanView(
+            name=str(span["name"]),
+            parent=str(span["parent"]),
+            start_s=float(span["start_s"]),
+            duration_s=float(span["duration_s"]),
+            attributes={
+                str(key): value for key, value in span["attributes"].items() if isinstance(value, str | int | float)
+            },
+            span_id=str(span.get("span_id", "")),
+        )
+        for span in form["spans"]
+    ]
+    known = {name: _TYPES.get(name, str)(form[name]) for name in _NAMES if name in form}
+    return TraceView(**known, spans=spans)
+
+
+def views_in_order(views: Iterable[TraceView], query: Mapping[str, str]) -> list[TraceView]:
+    """Return each request once, as `exporters.lookup` orders them.
+
+    Args:
+        views: From all exporters; two that read one folder both have its rows.
+        query: The parameters of the question: slow=N, errors, or an id.
+    """
+    found: dict[tuple[str, str, str], TraceView] = {}
+    for view in views:
+        key = (view.trace_id, view.ring, view.spans[0].span_id if view.spans else "")
+        # One that had not ended when the first was asked may have when the second was.
+        if key not in found or found[key].status == "unfinished":
+            found[key] = view
+    if "slow" in query:
+        return sorted(found.values(), key=lambda view: -view.duration_s)[: int(query["slow"])]
+    if "errors" in query:
+        return sorted(found.values(), key=lambda view: (view.outcome == "refused", -view.start_unix_ns))[:MOST_ERRORS]
+    return sorted(found.values(), key=lambda view: view.start_unix_ns)

@@ -22,6 +22,7 @@ _MASK: Final = 2**64 - 1
 _TIMES: Final = struct.Struct("<BQBQ").pack
 _DOUBLE: Final = struct.Struct("<d").pack
 _ERROR: Final = OUTCOMES.index("error")
+_PARENT_INSIDE: Final = 16
 
 # kind: 1 internal, 2 server (field 6). flags (field 16, fixed32): 1 sampled, 0x100 it is known whether the parent is
 # remote, 0x200 it is.
@@ -140,19 +141,21 @@ class SpanWriter:
             pairs.append(("error.type", str(row[place["http_status"]])))
         name = f"{known.get('http.request.method', 'HTTP')} {known.get('http.route', '')}".strip()
         parent, began = row[place["parent_span_id"]], row[place["start_unix_ns"]]
+        # Below another instrumentation's server span: a second one would make its users count each request twice.
+        inside = row[place["flags"]] & _PARENT_INSIDE
         return b"".join(
             (
                 trace,
                 b"\x12\x08" + row[place["span_id"]].to_bytes(8, "big"),
                 b"\x22\x08" + parent.to_bytes(8, "big") if parent else b"",
                 _field(b"\x2a", name.encode("utf-8", "replace")),
-                _SERVER,
+                _INTERNAL if inside else _SERVER,
                 _TIMES(0x39, began & _MASK, 0x41, began + row[place["duration_ns"]] & _MASK),
                 session_attribute,
                 _key_value(b"\x4a", "session_id", session) if session else b"",
                 self._attributes(pairs),
                 _STATUS_ERROR if failed else b"",
-                _REMOTE_PARENT if parent else _LOCAL_PARENT,
+                _REMOTE_PARENT if parent and not inside else _LOCAL_PARENT,
             )
         )
 

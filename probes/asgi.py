@@ -1,7 +1,8 @@
 """The ASGI middleware: one row per HTTP request, whatever the app below does.
 
 Measures  network.receive: time inside receive() until the body is complete, and its bytes;
-          network.send: from the first response message to the end of the last one's send, and its bytes.
+          network.send: from the first response message (time to first byte) to the end of the last one's send, and
+          its bytes.
 Cost      2.5 us per request beside begin and commit in a hot loop, 5 us inside an app; no body is kept or copied.
 Absent    websockets and other scopes pass through untouched.
 """
@@ -14,7 +15,7 @@ from time import perf_counter_ns
 from typing import Any, Final, Protocol
 
 from probes.intake import Intake
-from probes.plan import FIXED_INDEX, WIRE_INDEX
+from probes.plan import FIXED_INDEX, WIRE_INDEX, WIRE_STAGES
 from probes.record import CURRENT, Record
 from probes.recorder import Recorder
 from probes.schema import NEVER
@@ -35,6 +36,8 @@ RECEIVED_BYTES: Final = WIRE_INDEX["network.receive/bytes"]
 SEND_START: Final = WIRE_INDEX["network.send/start_ns"]
 SEND_DURATION: Final = WIRE_INDEX["network.send/duration_ns"]
 SENT_BYTES: Final = WIRE_INDEX["network.send/bytes"]
+# Numbers of the two stages in an open slot, by which a request that never ends tells where it hangs.
+RECEIVING, SENDING = range(1, len(WIRE_STAGES) + 1)
 LAST_MESSAGES: Final = frozenset({"http.response.pathsend"})
 
 
@@ -57,6 +60,7 @@ class _Exchange:
     _sent_bytes = 0
 
     def __init__(self, record: Record, receive: Receive, send: Send) -> None:
+        self._record = record
         self._started_ns = record.started_ns
         self._row = record.row
         self._receive = receive
@@ -67,10 +71,12 @@ class _Exchange:
             message = await self._receive()
         else:
             entered = perf_counter_ns()
-            message = await self._receive()
             row = self._row
             if row[RECEIVE_START] == NEVER:
                 row[RECEIVE_START] = entered - self._started_ns
+                if not self.status:  # an app that answers already only listens whether its client leaves
+                    self._reach(RECEIVING)
+            message = await self._receive()
             row[RECEIVE_DURATION] += perf_counter_ns() - entered
             if message["type"] == "http.request":
                 self._body_bytes += len(message.get("body") or b"")
@@ -90,9 +96,17 @@ class _Exchange:
         elif kind == "http.response.start":
             self.status = message.get("status", 0)
             self._row[SEND_START] = perf_counter_ns() - self._started_ns
+            self._reach(SENDING)
         elif kind in LAST_MESSAGES:
             return self._send_last(message)
         return self._send(message)
+
+    def _reach(self, stage: int) -> None:
+        """Say in the open slot where the request stands."""
+        try:
+            self._record.buffer[self._record.slot + 1] = stage
+        except (ValueError, IndexError):  # the ring was closed under the request, which goes on
+            self._record.writer.count("open_slot")
 
     async def _send_last(self, message: Message) -> None:
         await self._send(message)

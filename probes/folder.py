@@ -154,9 +154,14 @@ def read_key(directory: Path, create: bool = False) -> bytes:
         finally:
             os.close(fd)
             temporary.unlink()
-    key = path.read_bytes()
+    # Neither a link to what has no end nor a pipe that nobody writes may keep a service from its start.
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        key = os.read(fd, KEY_BYTES + 1)
+    finally:
+        os.close(fd)
     if len(key) != KEY_BYTES:
-        raise ValueError(f"{path} has {len(key)} bytes instead of {KEY_BYTES}; remove it and restart the service")
+        raise ValueError(f"{path} is not a key of {KEY_BYTES} bytes; remove it and restart the service")
     return key
 
 

@@ -24,6 +24,7 @@ from probes.plan import FIXED_INDEX
 from probes.record import FLAG_SAMPLED, FLAG_SESSION_GENERATED, Record
 from probes.ringfile import OwnedRing
 from probes.strings import OTHER, Field
+from probes.surrounding import FLAG_PARENT_INSIDE, surrounding_span
 
 __all__ = ["Intake"]
 
@@ -82,6 +83,7 @@ class Intake:
         self._releases = _Cache(lambda raw: releases[client_release(raw)] if client_release(raw) else 0)
         key = ring.key
         self._sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
+        self._span_here = surrounding_span()
 
     def anchor(self) -> None:
         """Follow the wall clock if it was set while we ran: rows bear wall time but are measured on a steady clock."""
@@ -107,7 +109,8 @@ class Intake:
         trace_hi, trace_lo, span = getrandbits(64), getrandbits(64), getrandbits(64)
         parent = agent = release = device = 0
         # Without a session of its own a request is found by its trace id, which spares a keyed hash (0.8 us).
-        session, hashed, flags = b"", trace_lo, FLAG_SESSION_GENERATED
+        session, flags = b"", FLAG_SESSION_GENERATED
+        raw = None
         if found:
             get = found.get
             raw = get(b"user-agent")
@@ -121,15 +124,20 @@ class Intake:
             if upstream is not None:
                 trace, parent, sampled = upstream
                 trace_hi, trace_lo = trace >> 64, trace & M64
-                hashed = trace_lo
                 flags |= FLAG_SAMPLED if sampled else 0
             raw = get(b"x-session-id")
-            if raw is not None:
-                # Remembered because sessions come back.
-                hashed, valid = self._sessions[raw]
-                if valid:
-                    session = raw
-                    flags &= ~FLAG_SESSION_GENERATED
+        if self._span_here is not None and (here := self._span_here()) is not None:
+            # It has the caller's trace if there was one, and lies between the caller and us.
+            trace, parent, sampled = here
+            trace_hi, trace_lo = trace >> 64, trace & M64
+            flags = FLAG_SESSION_GENERATED | FLAG_PARENT_INSIDE | (FLAG_SAMPLED if sampled else 0)
+        hashed = trace_lo
+        if raw is not None:
+            # Remembered because sessions come back.
+            hashed, valid = self._sessions[raw]
+            if valid:
+                session = raw
+                flags &= ~FLAG_SESSION_GENERATED
         writer = self.writer
         method = self._methods.get(scope["method"], self._method_other)
         start = started_ns + self._wall_ns

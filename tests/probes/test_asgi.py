@@ -370,3 +370,31 @@ def test_an_app_without_lifespan_is_recorded_from_its_first_request(
     assert recorder.path is not None
     assert 1 == recorder.status()["rows"]
     recorder.close()
+
+
+def test_an_open_slot_tells_whether_a_request_is_received_or_answered(recorder: Recorder, client: type[Client]) -> None:
+    """What hangs in receive() or between head and body of its answer is told from what hangs in the app."""
+    assert recorder.path is not None
+    stages = []
+
+    def reached() -> str:
+        assert recorder.path is not None
+        with RingFile(recorder.path) as ring:
+            [slot] = ring.open_slots()
+            return str(ring.header.stage_names[slot["stage"]])
+
+    async def app(_scope: Any, receive: Any, send: Any) -> None:
+        stages.append(reached())
+        await receive()
+        stages.append(reached())
+        with stage("model.forward"):
+            stages.append(reached())
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        stages.append(reached())
+        await receive()  # listens whether the client leaves
+        stages.append(reached())
+        await send({"type": "http.response.body", "body": b""})
+
+    client(FlightRecorder(app, recorder)).run()
+
+    assert ["", "network.receive", "model.forward", "network.send", "network.send"] == stages

@@ -1,0 +1,41 @@
+"""The span around us: where OpenTelemetry's instrumentation has begun one for this request, our row hangs below it.
+
+Source    the context of opentelemetry.trace, if the app has it loaded; it is never imported here.
+Cost      none without it; with it about 1 us per request.
+Absent    no span, or an instrumentation inside of us: the row's parent is the caller's, as traceparent says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Final
+
+__all__ = ["FLAG_PARENT_INSIDE", "surrounding_span"]
+
+FLAG_PARENT_INSIDE: Final = 16  # of a row's flags: the parent span lies in this process
+Span = tuple[int, int, bool]
+
+
+def surrounding_span(modules: Mapping[str, ModuleType] = sys.modules) -> Callable[[], Span | None] | None:
+    """Return what finds the current span, or None where nothing makes spans.
+
+    Args:
+        modules: The modules that the process has loaded by now.
+
+    Returns:
+        A function that returns trace id, span id and whether it is sampled, or None outside of a span.
+    """
+    current_span = getattr(modules.get("opentelemetry.trace"), "get_current_span", None)
+    if current_span is None:
+        return None
+
+    def find() -> Span | None:
+        try:
+            context = current_span().get_span_context()
+            return (context.trace_id, context.span_id, bool(context.trace_flags & 1)) if context.is_valid else None
+        except Exception:  # noqa: BLE001  somebody else's code: what it raises costs the parent, not the row
+            return None
+
+    return find

@@ -45,15 +45,19 @@ def test_amtool_accepts_the_configuration(config: Path) -> None:
 
 def test_every_shipped_alert_goes_to_its_channel(config: Path) -> None:
     """Pages page, tickets wait, and the watchdog goes to the dead man."""
-    rules = [parse(render_rule(alert))[0]["groups"][0]["rules"][0] for alert in load_catalogue()]
-
-    assert {
+    alerts = load_catalogue()
+    rules = [parse(render_rule(alert))[0]["groups"][0]["rules"][0] for alert in alerts]
+    spine = {
         "EventLoopBlocked": "page",
         "ExporterUnreachable": "ticket",
         "LatencyObjectiveMissed": "page",
         "ServiceDown": "page",
         "Watchdog": "dead_man",
-    } == {rule["alert"]: receiver_of(config, alertname=rule["alert"], **rule["labels"]) for rule in rules}
+    }
+
+    assert {alert.alert: alert.channel for alert in alerts} | spine == {
+        rule["alert"]: receiver_of(config, alertname=rule["alert"], **rule["labels"]) for rule in rules
+    }
 
 
 def test_data_quality_has_a_channel_of_its_own(config: Path) -> None:
@@ -97,13 +101,17 @@ def test_causes_silence_their_symptom_and_nothing_else() -> None:
     """A blocked loop and a dead service silence late answers of the same service; ServiceDown leaves the exporter's."""
     document, _ = parse(render_alertmanager(URL))
 
+    alerts = {alert.slug: alert for alert in load_catalogue()}
+    causes = [(alert.alert, alerts[one.slug].alert) for alert in alerts.values() for one in alert.inhibits]
+    assert {("EventLoopBlocked", "LatencyObjectiveMissed"), ("ServiceDown", "LatencyObjectiveMissed")} <= set(causes)
+    assert "ExporterUnreachable" not in {victim for _, victim in causes}
     assert [
         {
             "source_matchers": [f'alertname="{cause}"'],
-            "target_matchers": ['alertname="LatencyObjectiveMissed"'],
+            "target_matchers": [f'alertname="{victim}"'],
             "equal": ["service"],
         }
-        for cause in ("EventLoopBlocked", "ServiceDown")
+        for cause, victim in causes
     ] == document["inhibit_rules"]
 
 

@@ -78,7 +78,7 @@ def serve(settings: ExporterSettings) -> None:
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
             exporter.stop()
-    _log.info("stopped, state saved")
+    _log.info("stopped, state %s", "saved" if exporter.state_saved else "not saved")
 
 
 @contextlib.contextmanager

@@ -94,6 +94,11 @@ class Exporter:
         self._write_failed = False
         self._thread = threading.Thread(target=self._run, name="exporter-tick", daemon=True)
 
+    @property
+    def state_saved(self) -> bool:
+        """Whether the last write of the state succeeded."""
+        return not self._write_failed
+
     def start(self) -> None:
         """Catch up with all rows, then look again and again from a thread.
 

@@ -122,7 +122,7 @@ def load_artifacts(folder: Path) -> Artifacts:
             raise ArtifactsDamaged(f"{config_path} is missing beside {MODEL_FILE}; {_MEND}") from error
         raise ArtifactsMissing(f"no model in {folder}; {_MEND}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ArtifactsDamaged(f"{config_path} cannot be read ({_reason(error)}); {_MEND}") from error
+        raise ArtifactsDamaged(f"{config_path} cannot be read ({_reason(error)}); {_mend(error)}") from error
     try:
         config = json.loads(text)
         artifacts = _from_config(folder, config)
@@ -139,6 +139,13 @@ def _reason(error: Exception) -> str:
         return error.strerror or type(error).__name__
     detail = " ".join(str(error).split())[:120]
     return f"missing key {detail}" if isinstance(error, KeyError) else detail or type(error).__name__
+
+
+def _mend(error: Exception) -> str:
+    """Return what helps; a training could not replace files of somebody else."""
+    if isinstance(error, PermissionError):
+        return "let this user read it, or set INFERDECK_SERVICE_MODEL_DIR to another folder"
+    return _MEND
 
 
 def _number(config: Mapping[str, Any], key: str, lowest: float) -> float:
@@ -188,6 +195,6 @@ def _compare(path: Path, expected: str) -> None:
         with path.open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise ArtifactsDamaged(f"{path} cannot be read ({_reason(error)}); {_MEND}") from error
+        raise ArtifactsDamaged(f"{path} cannot be read ({_reason(error)}); {_mend(error)}") from error
     if actual != expected:
         raise ArtifactsDamaged(f"{path} is not the file that training wrote; {_MEND}")

@@ -1,4 +1,4 @@
-"""`drill --clean`: healthy time with a tenfold surge inside raises no alert and no verdict, then a failure is named.
+"""`drill --clean`: healthy time, with all inside that only looks like trouble, raises nothing; then a failure is named.
 
 The proof failure at the end runs in the same stack: it shows that the silence before it was not deafness.
 """
@@ -6,81 +6,99 @@ The proof failure at the end runs in the same stack: it shows that the silence b
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from inferdeck.drill.command import DrillRequest, choose_programs, fresh_runs_dir, summary
+from inferdeck.drill.ear import Ear
 from inferdeck.drill.evidence import save_json, save_metrics
 from inferdeck.drill.program import Program
-from inferdeck.drill.reports import fetch_reports, named_slug
 from inferdeck.drill.run import RunPlan, Tools, caused, triage_and_keep, wait_for_alert
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
 from inferdeck.drill.score import judge
-from inferdeck.drill.triage_call import ask
-from inferdeck.drill.watch import false_alerts, query_value
+from inferdeck.drill.silence import Act, silence_programs, timetable
+from inferdeck.drill.watch import query_value
 from inferdeck.http_get import get_json
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 from inferdeck.traffic import TrafficPlan
 
-__all__ = ["SURGE_RATIO", "run_clean"]
+__all__ = ["SURGE_RATIO", "CleanPlan", "clean_plan", "run_clean"]
 
 Say = Callable[[str], None]
 SURGE_RATIO = 10.0
 PROOF = "event_loop_blocked"
-# triage is asked about the present as often as a nervous person would
-ASK_EVERY_SECONDS = 45.0
+# Their targets are away for a moment, which is no failed scrape of a healthy one.
+RESTARTS = ("deploy_restart", "prometheus_restart")
 
 
-@dataclass
-class Silence:
-    """What was heard in the clean time."""
+@dataclass(frozen=True, slots=True)
+class CleanPlan:
+    """How a clean time goes.
 
-    verdicts: list[dict[str, Any]]
-    watchdog: bool = False
+    Attributes:
+        minutes: Its length.
+        programs: What is done meanwhile, each with a `cause` alone.
+        run: Rate, and the time limits of the proof.
+    """
 
-
-def surge_window(seconds: float) -> tuple[float, float]:
-    """Return begin and end of the surge within a clean time: a quarter of it, after its first third."""
-    return seconds / 3, seconds / 3 + seconds / 4
-
-
-def _listen(scene: Scene, seconds: float, rate: float, say: Say) -> Silence:
-    silence = Silence([])
-    begin = time.monotonic()
-    surge_from, surge_to = surge_window(seconds)
-    surging, next_ask = False, ASK_EVERY_SECONDS
-    while (elapsed := time.monotonic() - begin) < seconds:
-        if (surge := surge_from <= elapsed < surge_to) != surging:
-            surging = surge
-            say(f"{elapsed:.0f} s: {'a surge of ten times begins' if surge else 'the surge is over'}")
-            scene.traffic.set_rate(rate * (SURGE_RATIO if surge else 1.0))
-        scene.stack.poll()
-        firing = scene.watch.look()
-        # a watchdog that never fired would mean that nothing could have been heard
-        silence.watchdog |= any(labels.get("alertname") == "Watchdog" for labels in firing)
-        if elapsed >= next_ask:
-            next_ask += ASK_EVERY_SECONDS
-            _ask_now(scene, silence)
-        time.sleep(1.0)
-    _ask_now(scene, silence)
-    return silence
+    minutes: float
+    programs: Sequence[Program]
+    run: RunPlan
 
 
-def _ask_now(scene: Scene, silence: Silence) -> None:
-    answer = ask(scene.plan.url("prometheus_port"), scene.plan.ring_dir, time.time(), None, time.time)
-    if not answer["abstained"]:
-        silence.verdicts.append({"from": "blind", **answer["verdict"]})
+def clean_plan(minutes: float, seed: int) -> CleanPlan:
+    """Return the plan of a clean time with all programs of silence for which there is time.
+
+    Raises:
+        CannotRun: If this is no checkout, which alone has the programs.
+    """
+    return CleanPlan(minutes, silence_programs(), RunPlan(seed=seed, baseline_seconds=0.0))
 
 
-def _failed_scrapes(url: str, seconds: float) -> int:
-    """Return how many scrapes failed in the last *seconds*: samples of `up` that are 0."""
+def _perform(scene: Scene, ear: Ear, acts: Sequence[Act], seconds: float, say: Say) -> list[dict[str, Any]]:
+    """Give every program its turn, and listen all the time.
+
+    Returns:
+        One entry for each turn: `slug`, `begin_s`, `seconds`, `requests`.
+    """
+    done = []
+    for act in acts:
+        ear.until(act.begin)
+        begin, sent = ear.elapsed(), int(scene.traffic.tally().get("sent", 0))
+        say(f"{begin:.0f} s: {act.program.slug}, {act.program.sentence or act.program.path.name}")
+        with caused(act.program, scene):
+            ear.ask_soon()
+            ear.until(act.end)
+        took = ear.elapsed() - begin
+        # the tally is a second old at both ends
+        sent = int(scene.traffic.tally().get("sent", 0)) - sent
+        entry = {"slug": act.program.slug, "begin_s": round(begin, 1), "seconds": round(took, 1), "requests": sent}
+        done.append(entry)
+    ear.until(seconds)
+    ear.ask()
+    return done
+
+
+def _failed_scrapes(url: str, seconds: float, at: float | None = None) -> int:
+    """Return how many scrapes failed in *seconds* before a time, now by default: samples of `up` that are 0."""
     window = f"{max(1, round(seconds))}s"
     # counted by Prometheus itself, over all jobs: `up` is 0 for each scrape that failed
-    failed = query_value(url, f"sum(count_over_time(up[{window}])) - sum(sum_over_time(up[{window}]))")
+    failed = query_value(url, f"sum(count_over_time(up[{window}])) - sum(sum_over_time(up[{window}]))", at)
     return round(failed or 0.0)
+
+
+def _scrapes(url: str, began_unix: float, acts: Sequence[dict[str, Any]]) -> dict[str, int]:
+    """Return how many scrapes failed, those while something was restarted on purpose apart."""
+    every = _failed_scrapes(url, time.time() - began_unix)
+    while_restarting = sum(
+        _failed_scrapes(url, act["seconds"], began_unix + act["begin_s"] + act["seconds"])
+        for act in acts
+        if act["slug"] in RESTARTS
+    )
+    return {"failed_scrapes": max(0, every - while_restarting), "failed_scrapes_of_restarts": while_restarting}
 
 
 def _rules_loaded(url: str) -> int:
@@ -89,12 +107,12 @@ def _rules_loaded(url: str) -> int:
 
 
 def run_clean(
-    minutes: float, request: DrillRequest, settings: StackSettings, tools: Tools, say: Say
+    plan: CleanPlan, request: DrillRequest, settings: StackSettings, tools: Tools, say: Say
 ) -> tuple[dict[str, Any], int]:
     """Run the clean time and the proof.
 
     Args:
-        minutes: Length of the clean time.
+        plan: How it goes.
         request: Seed and folder for the evidence.
         settings: Where the model is.
         tools: Programs of Prometheus.
@@ -106,32 +124,34 @@ def run_clean(
     Raises:
         CannotRun: If the stack does not start.
     """
-    (program,) = choose_programs(DrillRequest(slugs=(PROOF,)))
+    (proof,) = choose_programs(DrillRequest(slugs=(PROOF,)))
     runs_dir = fresh_runs_dir(request.out, settings.state_path)
     folder = make_private_folder(runs_dir / "clean")
-    plan = RunPlan(seed=request.seed)
-    stack_plan = with_program(fresh_plan(settings, tools, folder / "state"), program, "wrap")
-    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, minutes * 60 + 1800, seed=request.seed)
+    seconds, rate = plan.minutes * 60, plan.run.rate
+    acts = timetable(seconds, plan.programs)
+    stack_plan = with_program(fresh_plan(settings, tools, folder / "state"), proof, "wrap")
+    traffic = TrafficPlan(stack_plan.url("service_port"), rate, seconds + 1800, seed=request.seed)
     with open_scene(stack_plan, traffic, say) as scene:
-        begin = time.monotonic()
-        say(f"clean: {minutes:g} minutes of healthy traffic at {plan.rate:g} requests a second, a surge inside")
-        silence = _listen(scene, minutes * 60, plan.rate, say)
-        heard = false_alerts(scene.watch.timeline)
-        claims = silence.verdicts + [one for one in fetch_reports(stack_plan.url("triage_port")) if named_slug(one)]
+        began, ear = time.time(), Ear(scene)
+        say(f"clean: {plan.minutes:g} minutes of healthy traffic at {rate:g} requests a second")
+        done = _perform(scene, ear, acts, seconds, say)
+        heard, claims = ear.alerts(), ear.claims()
         clean = {
-            "minutes": round((time.monotonic() - begin) / 60, 2),
+            "minutes": round(ear.elapsed() / 60, 2),
             "requests": int(scene.traffic.tally().get("sent", 0)),
             "by_status": scene.traffic.tally().get("by_status", {}),
             "surge_ratio": SURGE_RATIO,
+            "acts": done,
+            "no_room_for": sorted({one.slug for one in plan.programs} - {act.program.slug for act in acts}),
             "rules_loaded": _rules_loaded(scene.watch.prometheus_url),
-            "failed_scrapes": _failed_scrapes(scene.watch.prometheus_url, time.monotonic() - begin),
-            "watchdog_firing": silence.watchdog,
+            **_scrapes(scene.watch.prometheus_url, began, done),
+            "watchdog_firing": ear.watchdog,
             "false_alerts": len(heard),
             "false_verdicts": len(claims),
         }
         save_json(folder / "false_alerts.json", heard)
         save_json(folder / "false_verdicts.json", claims)
-        clean["proof"] = _prove(program, scene, folder, replace(plan, baseline_seconds=0.0), say)
+        clean["proof"] = _prove(proof, scene, folder, plan.run, say)
         save_metrics({"exporter": f"{scene.handle.exporter_url}/metrics"}, folder / "metrics")
         save_json(folder / "alerts.json", scene.watch.timeline)
     save_json(runs_dir / "clean.json", clean)

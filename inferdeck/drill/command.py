@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inferdeck.drill.program import Program, failures_folder, known_programs, read_program
+from inferdeck.drill.program import Program, failures_folder, known_programs, load_module, read_program
 from inferdeck.drill.run import Errand, RunPlan, Tools, layer_of, run_failure
 from inferdeck.drill.score import Fault, missed, scores
-from inferdeck.drill.twin import run_twin
+from inferdeck.drill.silence import read_silence_program, silence_folder
+from inferdeck.drill.twin import run_silent
 from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
@@ -26,7 +27,7 @@ class DrillRequest:
     """What is asked for.
 
     Attributes:
-        slugs: Failures of the checkout.
+        slugs: Failures of the checkout, or its programs of silence.
         every: All failures of the checkout.
         program: A program from anywhere.
         expect: What triage shall name for it.
@@ -58,10 +59,17 @@ def choose_programs(request: DrillRequest) -> list[Program]:
     if request.slugs or request.every:
         folder = failures_folder()
         known = known_programs(folder)
+        healthy = known_programs(silence_folder())
         slugs = known if request.every else request.slugs
-        if unknown := [slug for slug in slugs if slug not in known]:
-            raise CannotRun(f"no program causes {', '.join(unknown)}", f"known: {', '.join(known)}")
-        programs = [read_program(folder / f"{slug}.py") for slug in slugs]
+        if unknown := [slug for slug in slugs if slug not in {*known, *healthy}]:
+            every = ", ".join(known + healthy)
+            raise CannotRun(f"no program causes {', '.join(unknown)}", f"known: {every}")
+        programs = [
+            read_program(folder / f"{slug}.py")
+            if slug in known
+            else read_silence_program(silence_folder() / f"{slug}.py")
+            for slug in slugs
+        ]
     if request.program is not None:
         programs.append(read_program(request.program, request.expect))
     elif request.expect is not None:
@@ -71,7 +79,8 @@ def choose_programs(request: DrillRequest) -> list[Program]:
             "nothing to drill", "name failures, or give --all, --program FILE, --clean MINUTES or --rescore DIR"
         )
     for program in programs:
-        layer_of(program.slug)
+        if not program.healthy:
+            layer_of(program.slug)
     return programs
 
 
@@ -117,22 +126,47 @@ def drill(
     Raises:
         CannotRun: If a run cannot be carried out.
     """
-    programs = choose_programs(request)
+    programs, skipped = _possible(choose_programs(request), say)
     runs_dir = fresh_runs_dir(request.out, settings.state_path)
     errand = Errand(settings, tools, plan or RunPlan(seed=request.seed), say)
     faults: list[Fault] = []
     twins: list[dict[str, Any]] = []
+    silences: list[dict[str, Any]] = []
     for run in range(1, request.runs + 1):
         for program in programs:
             say(f"run {run} of {request.runs}: {program.slug}")
-            folder = make_private_folder(runs_dir / f"{len(faults) + len(twins) + 1:03d}-{program.slug}")
-            if request.twin:
-                twins.append(run_twin(program, run, folder, errand))
+            number = len(faults) + len(twins) + len(silences) + 1
+            folder = make_private_folder(runs_dir / f"{number:03d}-{program.slug}")
+            if program.healthy:
+                silences.append(run_silent(program, run, folder, errand))
+            elif request.twin:
+                twins.append(run_silent(program, run, folder, errand))
             else:
                 faults.append(run_failure(program, run, folder, errand))
-    noisy = any(not twin["silent"] for twin in twins)
+    noisy = any(not one["silent"] for one in twins + silences)
     missing = any(missed(fault, blind_only=request.blind) for fault in faults)
-    return summary(runs_dir, faults) | {"twins": twins}, int(noisy or missing)
+    apart = {"twins": twins, "silences": silences, "skipped": skipped}
+    return summary(runs_dir, faults) | apart, int(noisy or missing)
+
+
+def _possible(programs: list[Program], say: Say) -> tuple[list[Program], list[dict[str, str]]]:
+    """Return the programs that can be run on this machine, and the others with why not.
+
+    Raises:
+        CannotRun: If none can.
+    """
+    skipped = []
+    for program in programs:
+        if "cannot_cause" in program.hooks and (why := load_module(program.path).cannot_cause()):
+            skipped.append({"slug": program.slug, "reason": str(why)})
+            say(f"{program.slug}: left out, {why}")
+    out = {one["slug"] for one in skipped}
+    possible = [program for program in programs if program.slug not in out]
+    if not possible:
+        raise CannotRun(
+            f"nothing can be caused here: {skipped[0]['slug']}: {skipped[0]['reason']}", "use another machine"
+        )
+    return possible, skipped
 
 
 def summary(runs_dir: Path, faults: Sequence[Fault], clean: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -141,5 +175,8 @@ def summary(runs_dir: Path, faults: Sequence[Fault], clean: dict[str, Any] | Non
         "runs_dir": str(runs_dir),
         "faults": [fault.to_json() for fault in faults],
         "clean": clean,
+        "twins": [],
+        "silences": [],
+        "skipped": [],
         **scores(faults),
     }

@@ -42,9 +42,9 @@ def run_drill(request: DrillRequest, *, clean_minutes: float | None, rescore: Pa
     with progress_bar("training the model", quiet=quiet) as progress:
         prepare_model(settings.model_path, progress, say)
     if clean_minutes is not None:
-        from inferdeck.drill.clean import run_clean
+        from inferdeck.drill.clean import clean_plan, run_clean
 
-        payload, code = run_clean(clean_minutes, request, settings, tools, say)
+        payload, code = run_clean(clean_plan(clean_minutes, request.seed), request, settings, tools, say)
     else:
         payload, code = drill(request, settings, tools, say)
     return Outcome(payload, code, lambda console: show_drill(console, payload))

@@ -99,7 +99,11 @@ class StackHandle:
         """Stop the exporter in an orderly way if it runs, start it again, and wait until it is ready."""
         self._stack.restart_part("exporter")
 
+    def restart_prometheus(self) -> None:
+        """Stop Prometheus in an orderly way, start it again on its data, and wait until it is ready."""
+        self._stack.restart_part("prometheus")
+
     def set_rate(self, rate: float) -> None:
-        """Change the traffic's rate, in requests a second; without traffic it does nothing."""
+        """Change the traffic's rate at once, in requests a second, 0 for none; without traffic it does nothing."""
         if self._traffic is not None:
             self._traffic.set_rate(rate)

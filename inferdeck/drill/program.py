@@ -23,7 +23,9 @@ tells whether the failure is on; it costs a look at a flag file every 50 ms at m
 on. A file may hold either or both: then the wrap is armed before the cause is entered, so that a service that is
 started again by the cause finds it on. A file that holds neither is run as a script while the failure lasts (SIGTERM
 ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_DIR in its environment. `twin_wrap` and
-`twin_cause` are the healthy twin: what looks alike and must be named by nobody.
+`twin_cause` are the healthy twin: what looks alike and must be named by nobody. `cannot_cause()` returns why this
+machine is none on which it can be caused, and then the run is left out and said; or None. The programs of
+`tests/failures/silence` look like trouble and are none; AT_START = True asks for a stack that has just started.
 '''
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from inferdeck.version import ROOT, in_checkout
 
 __all__ = ["Armed", "Program", "failures_folder", "known_programs", "load_module", "read_program"]
 
-HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause")
+HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause", "cannot_cause")
 # a request must not pay for a file system call: the flag is looked at this often at most
 LOOK_SECONDS = 0.05
 # each takes 17 MiB of rows and a model; a drill's machine may have two cores
@@ -56,8 +58,10 @@ class Program:
         path: Absolute path of the file.
         slug: What triage shall name.
         sentence: First line of its docstring.
-        hooks: Those of wrap, cause, twin_wrap and twin_cause that it defines.
+        hooks: Those of wrap, cause, twin_wrap, twin_cause and cannot_cause that it defines.
         workers: Worker processes that the service shall have.
+        healthy: Whether it is no failure: nothing may be alerted or named.
+        at_start: Whether it needs a stack that has just started.
     """
 
     path: Path
@@ -65,6 +69,8 @@ class Program:
     sentence: str
     hooks: frozenset[str]
     workers: int = 1
+    healthy: bool = False
+    at_start: bool = False
 
     @property
     def is_script(self) -> bool:
@@ -120,7 +126,14 @@ def read_program(path: Path, expect: str | None = None) -> Program:
     if not isinstance(slug, str) or not slug:
         raise CannotRun(f"{path.name} does not say what it causes", "add SLUG = '...' or give --expect SLUG")
     sentence = (ast.get_docstring(tree) or "").partition("\n")[0]
-    return Program(path, slug, sentence, frozenset(defined & set(HOOKS)), _workers(tree, path))
+    return Program(
+        path,
+        slug,
+        sentence,
+        frozenset(defined & set(HOOKS)),
+        _workers(tree, path),
+        at_start=_constant(tree, "AT_START") is True,
+    )
 
 
 def _names(node: ast.Assign) -> list[ast.Name]:

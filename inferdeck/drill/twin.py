@@ -1,4 +1,4 @@
-"""One run of a healthy twin: what looks like the failure and is none must raise no alert and no verdict."""
+"""One run of what looks like a failure and is none, a healthy twin or a program of silence: it must raise nothing."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.ear import Ear
 from inferdeck.drill.evidence import save_json
 from inferdeck.drill.program import Program
-from inferdeck.drill.reports import fetch_reports, named_slug
+from inferdeck.drill.reports import named_slug
 from inferdeck.drill.run import Errand, caused, settle, triage_and_keep
 from inferdeck.drill.scene import fresh_plan, open_scene, with_program
-from inferdeck.drill.watch import false_alerts
 from inferdeck.errors import CannotRun
 from inferdeck.traffic import TrafficPlan
 
-__all__ = ["run_twin"]
+__all__ = ["run_silent"]
 
 
-def run_twin(program: Program, run: int, folder: Path, errand: Errand) -> dict[str, Any]:
-    """Run a program's healthy twin for as long as the failure would need to be detected.
+def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict[str, Any]:
+    """Run a failure's healthy twin, or a program of silence, for as long as a failure would need to be detected.
 
     Args:
         program: The program.
@@ -33,30 +33,31 @@ def run_twin(program: Program, run: int, folder: Path, errand: Errand) -> dict[s
     Raises:
         CannotRun: If the program has no twin, or the stack does not start.
     """
-    if not program.hooks & {"twin_wrap", "twin_cause"}:
+    twin = not program.healthy
+    if twin and not program.hooks & {"twin_wrap", "twin_cause"}:
         raise CannotRun(f"{program.path.name} has no healthy twin", "write twin_wrap or twin_cause")
     plan, say = errand.plan, errand.say
+    wrap = "twin_wrap" if twin else "wrap"
     stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state", program.workers)
-    if "twin_wrap" in program.hooks:
-        stack_plan = with_program(stack_plan, program, "twin_wrap")
+    if wrap in program.hooks:
+        stack_plan = with_program(stack_plan, program, wrap)
+    what = f"twin of {program.slug}" if twin else program.slug
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
     with open_scene(stack_plan, traffic, say) as scene:
-        settle(scene, plan.baseline_seconds, say)
-        say(f"twin of {program.slug} for {plan.twin_seconds:.0f} s")
-        with caused(program, scene, twin=True):
-            deadline = time.monotonic() + plan.twin_seconds
-            while time.monotonic() < deadline:
-                scene.stack.poll()
-                scene.watch.look()
-                time.sleep(1.0)
+        if not program.at_start:
+            settle(scene, plan.baseline_seconds, say)
+        ear = Ear(scene)
+        say(f"{what} for {plan.twin_seconds:.0f} s")
+        with caused(program, scene, twin=twin):
+            ear.until(plan.twin_seconds)
             answers = triage_and_keep(scene, folder, time.time(), None)
-        named = [named_slug(report) for report in fetch_reports(stack_plan.url("triage_port"))]
+        heard, claims = ear.alerts(), ear.claims()
         save_json(folder / "alerts.json", scene.watch.timeline)
-    named.append(named_slug(answers["blind"]))
-    alerts = sorted({event["alertname"] for event in false_alerts(scene.watch.timeline)})
+    alerts = sorted({str(event["alertname"]) for event in heard})
+    named = [named_slug({"verdict": claim}) or named_slug(claim) for claim in claims] + [named_slug(answers["blind"])]
     verdicts = sorted({slug for slug in named if slug})
-    say(f"twin of {program.slug}: {'silent' if not alerts and not verdicts else ', '.join(alerts + verdicts)}")
     silent = not alerts and not verdicts
+    say(f"{what}: {'silent' if silent else ', '.join(alerts + verdicts)}")
     found = {"slug": program.slug, "run": run, "alerts": alerts, "verdicts": verdicts, "silent": silent}
-    save_json(folder / "twin.json", found)
+    save_json(folder / ("twin.json" if twin else "silence.json"), found)
     return found

@@ -44,9 +44,12 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
         console.print(table)
         keys = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
         console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
-    for twin in payload.get("twins", ()):
-        said = "[green]silent[/]" if twin["silent"] else f"[red]{', '.join(twin['alerts'] + twin['verdicts'])}[/]"
-        console.print(f"healthy twin of {twin['slug']}, run {twin['run']}: {said}")
+    for what, key in (("healthy twin of ", "twins"), ("", "silences")):
+        for one in payload.get(key, ()):
+            said = "[green]silent[/]" if one["silent"] else f"[red]{', '.join(one['alerts'] + one['verdicts'])}[/]"
+            console.print(f"{what}{one['slug']}, run {one['run']}: {said}")
+    for one in payload.get("skipped", ()):
+        console.print(f"{one['slug']}: left out, {one['reason']}", markup=False)
     if payload["clean"]:
         clean = payload["clean"]
         console.print(
@@ -54,6 +57,9 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
             f"{clean['rules_loaded']} rules, {clean['failed_scrapes']} failed scrapes, "
             f"{clean['false_alerts']} false alerts, {clean['false_verdicts']} false verdicts"
         )
+        console.print(f"inside: {', '.join(act['slug'] for act in clean.get('acts', ())) or 'nothing'}")
+        if clean.get("no_room_for"):
+            console.print(f"no time for {', '.join(clean['no_room_for'])}: --clean 10 holds all")
         proof = clean["proof"]
         console.print(f"proof: {proof['slug']} {'named' if proof['named'] else '[red]not named[/]'}")
     console.print(f"evidence: {payload['runs_dir']}", markup=False)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from inferdeck.http_get import Unreachable, get_json
 
-__all__ = ["AlertWatch", "false_alerts", "query_value"]
+__all__ = ["AlertWatch", "false_alerts", "query_value", "recorded_firings"]
 
 # bounds the timeline: a run with more changes than this is broken in another way
 MAX_EVENTS = 5000
@@ -101,6 +101,35 @@ def query_value(prometheus_url: str, expression: str, at: float | None = None) -
         return float(result[0]["value"][1]) if result else None
     except (Unreachable, KeyError, TypeError, ValueError, IndexError):
         return None
+
+
+def recorded_firings(prometheus_url: str, seconds: float) -> list[dict[str, Any]]:
+    """Return the alerts, meta ones apart, of which Prometheus has a firing sample within the last seconds.
+
+    Args:
+        prometheus_url: Base URL.
+        seconds: How far to look back.
+
+    Returns:
+        Entries as those of a timeline, without a time; nothing when Prometheus does not answer.
+    """
+    window = f"{max(1, round(seconds))}s"
+    expression = f'count_over_time(ALERTS{{alertstate="firing", kind!="{META}"}}[{window}])'
+    try:
+        found = get_json(f"{prometheus_url}/api/v1/query?query={quote(expression)}", 10.0)["data"]["result"]
+        labels = [dict(one["metric"]) for one in found]
+    except (Unreachable, KeyError, TypeError, ValueError):
+        return []
+    return [
+        {
+            "at_unix": None,
+            "where": "prometheus",
+            "alertname": one.get("alertname"),
+            "state": "firing",
+            "labels": one,
+        }
+        for one in labels
+    ]
 
 
 def false_alerts(timeline: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -41,7 +41,12 @@ def demo(*, seed: int, quiet: bool) -> Outcome:
 @click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Runs of each failure.")
 @click.option("--twin", is_flag=True, help="Run the healthy twins instead; they must raise nothing.")
 @click.option("--blind", is_flag=True, help="Judge only the triage that is told the time and no alert.")
-@click.option("--clean", type=click.FloatRange(1, 240), metavar="MINUTES", help="Healthy traffic with a surge inside.")
+@click.option(
+    "--clean",
+    type=click.FloatRange(1, 240),
+    metavar="MINUTES",
+    help="Healthy time: surge, restarts, idleness inside; 10 holds all.",
+)
 @click.option("--rescore", type=click.Path(path_type=Path), metavar="DIR", help="Score kept evidence again.")
 @click.option("--seed", default=1, show_default=True, help="Draws sessions, gaps and reviews.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Fresh folder for the evidence.")
@@ -66,7 +71,7 @@ def drill(
     Each run has a fresh stack on free ports: healthy traffic, then the cause, until the shipped rule fires. Triage is
     asked twice, once told the alert and once told only the time. Evidence is kept in `runs_dir`.
 
-    Exit 0 when every failure was detected and named (and with --twin: nothing was), 1 on a miss.
+    Exit 0 when every failure was detected and named (with --twin or --clean: nothing was), 1 on a miss.
 
     \b
     Examples:
@@ -84,11 +89,17 @@ def drill(
                               leaving ends. stack.service_url, .admin_url, .exporter_url,
                               .service_pids, .worker_pids, .exporter_pids, .state_dir, .ring_dir,
                               .base_rate, .kill_service(signal), .kill_exporter(signal),
-                              .restart_service(), .restart_exporter(), .set_rate(rps)
+                              .restart_service(), .restart_exporter(), .restart_prometheus(),
+                              .set_rate(rps)
     and SLUG = "what it causes" (--expect wins); WORKERS = 2 asks for that many workers of the
     service. A file with neither is run as a script while the failure lasts, with
     INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends
-    it. twin_wrap and twin_cause are the healthy twin.
+    it. twin_wrap and twin_cause are the healthy twin. cannot_cause() may return why this machine
+    cannot cause it; then it is left out and said.
+
+    \b
+    What looks like trouble and is none (tests/failures/silence) runs by name, and inside --clean:
+      inferdeck drill traffic_surge deploy_restart idle_service first_minutes prometheus_restart
     """
     from inferdeck.drill.command import DrillRequest
     from inferdeck.drill.entry import run_drill

@@ -136,4 +136,5 @@ def test_every_program_of_the_checkout_names_its_file() -> None:
         program = read_program(folder / f"{slug}.py")
         assert slug == program.slug
         assert program.sentence
-        assert {f"twin_{hook}" for hook in program.hooks & {"wrap", "cause"}} <= program.hooks
+        # a failure of wrap and cause may have a twin of one of them
+        assert program.hooks & {"twin_wrap", "twin_cause"}

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from inferdeck.drill.clean import surge_window
 from inferdeck.drill.reports import await_report
-from inferdeck.drill.watch import AlertWatch, false_alerts, query_value
+from inferdeck.drill.watch import AlertWatch, false_alerts, query_value, recorded_firings
 from inferdeck.errors import CannotRun
 from inferdeck.stack.ports import free_ports
 
@@ -102,6 +101,20 @@ def test_meta_alerts_and_pending_ones_are_no_false_alerts(peer: tuple[str, Answe
     assert ["C"] == [event["alertname"] for event in false_alerts(watch.timeline)]
 
 
+def test_an_alert_that_came_and_went_unseen_is_found_in_what_prometheus_recorded(peer: tuple[str, Answers]) -> None:
+    """As an entry of a timeline; a Prometheus that does not answer has recorded nothing."""
+    url, answers = peer
+    (port,) = free_ports(1)
+    answers["/api/v1/query"] = {
+        "data": {"result": [{"metric": {"alertname": "A", "kind": "failure"}, "value": [1, "3"]}]}
+    }
+
+    found = recorded_firings(url, 60.0)
+
+    assert ["A"] == [event["alertname"] for event in false_alerts(found)]
+    assert [] == recorded_firings(f"http://127.0.0.1:{port}", 60.0)
+
+
 def test_a_query_without_an_answer_is_none(peer: tuple[str, Answers]) -> None:
     """No series and no Prometheus are both absent, never 0."""
     url, answers = peer
@@ -139,12 +152,3 @@ def test_a_triage_service_that_does_not_answer_is_a_clear_line() -> None:
 
     with pytest.raises(CannotRun, match="does not list its reports"):
         await_report(f"http://127.0.0.1:{port}", "x", 5)
-
-
-@pytest.mark.parametrize("seconds", [60.0, 180.0, 1800.0])
-def test_the_surge_lies_within_the_clean_time(seconds: float) -> None:
-    """There is healthy time before it and after it."""
-    begin, end = surge_window(seconds)
-
-    assert 0 < begin < end < seconds
-    assert end - begin >= 15

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any, Final
@@ -18,6 +19,7 @@ _TYPES: Final[dict[str, Any]] = {
     "worker": int,
     "pid": int,
 }
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _NAMES: Final = tuple(one.name for one in fields(TraceView) if one.name != "spans")
 
 
@@ -43,6 +45,8 @@ def view_of(form: Mapping[str, Any]) -> TraceView:
         )
         for span in form["spans"]
     ]
+    if not _TRACE_ID.fullmatch(form["trace_id"]):
+        raise ValueError("no trace id")
     known = {name: _TYPES.get(name, str)(form[name]) for name in _NAMES if name in form}
     return TraceView(**known, spans=spans)
 

@@ -175,6 +175,7 @@ def load_rows(
     until_ns: int | None = None,
     *,
     archive_dir: Path | str | None = None,
+    archive_until_ns: int | None = None,
 ) -> RowTable:
     """Return the rows of all ring files, live and last flight, and of the archive those that left their rings.
 
@@ -183,6 +184,7 @@ def load_rows(
         since_ns: Only requests that ended at or after this, ns since 1970.
         until_ns: Only requests that started at or before this.
         archive_dir: Folder of the archive's segments; None for the rings alone.
+        archive_until_ns: As *until_ns*, for the archive alone, of which nobody wants all hours that came after.
     """
     parts: list[tuple[dict[str, Array], dict[str, str]]] = []
     parents: dict[str, str | None] = {}
@@ -216,7 +218,7 @@ def load_rows(
         losses["torn"] += torn
     if archive_dir is not None:
         archive = Archive(Path(archive_dir))
-        for part in _archived(archive, held, since_ns, until_ns):
+        for part in _archived(archive, held, since_ns, archive_until_ns if until_ns is None else until_ns):
             parts.append(_decoded(part.rows, part.header, part.strings, since_ns, until_ns))
             parents = dict(part.header.stages) | parents
         losses["segments"] = len(archive.unreadable)

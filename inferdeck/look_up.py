@@ -33,6 +33,7 @@ class Query:
         slow: How many of the slowest.
         errors: Requests that went wrong.
         since_s: Only requests of the last so many seconds, for slow and errors.
+        within_s: A session or trace is said to be of the last so many seconds; None when nobody said so.
     """
 
     session: str | None = None
@@ -40,12 +41,14 @@ class Query:
     slow: int | None = None
     errors: bool = False
     since_s: float = 900.0
+    within_s: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what was asked, without what was not."""
         asked = {"session_id": self.session, "trace_id": self.trace, "slow": self.slow, "errors": self.errors or None}
         given = {key: value for key, value in asked.items() if value is not None}
-        return given | ({"since_s": self.since_s} if self.slow or self.errors else {})
+        back = self.since_s if self.slow or self.errors else self.within_s
+        return given | ({"since_s": back} if back is not None else {})
 
 
 def parse_duration(text: str) -> float:
@@ -75,12 +78,15 @@ def ring_folder(settings: StackSettings) -> Path:
     return settings.ring_path if settings.ring_path.is_dir() or not lone.is_dir() else lone
 
 
-def look_up(query: Query, folder: Path, clock: Callable[[], float] = time.time) -> dict[str, Any]:
+def look_up(
+    query: Query, folder: Path, archive: Path | None = None, clock: Callable[[], float] = time.time
+) -> dict[str, Any]:
     """Find requests.
 
     Args:
         query: What is looked for.
         folder: Folder of the rows.
+        archive: Folder of the exporter's archive, for rows that are no longer in theirs.
         clock: Wall clock, in seconds.
 
     Returns:
@@ -89,41 +95,81 @@ def look_up(query: Query, folder: Path, clock: Callable[[], float] = time.time) 
     Raises:
         CannotRun: If the question is none, or there are no rows at all.
     """
-    from exporters import lookup
+    from exporters.answer import Question, answer
 
-    if sum([query.session is not None, query.trace is not None, query.slow is not None, query.errors]) != 1:
-        raise CannotRun("ask for one of SESSION_ID, --trace ID, --slow N and --errors", "see `inferdeck trace --help`")
-    if not folder.is_dir():
+    _check(query)
+    if not folder.is_dir() and not (archive and archive.is_dir()):
         raise CannotRun(
             f"no rows: there is no folder {folder}", "start the stack with `inferdeck up`, or set INFERDECK_RING_DIR"
         )
     began = time.monotonic()
-    # rows carry nanoseconds since 1970
-    since_ns = int((clock() - query.since_s) * 1e9)
-    if query.session is not None:
-        views = lookup.find_session(folder, query.session)
-    elif query.trace is not None:
-        views = lookup.find_trace(folder, query.trace)
-    elif query.slow is not None:
-        views = lookup.slowest(folder, query.slow, since_ns)
-    else:
-        views = lookup.errors(folder, MAX_TRACES, since_ns)
-    found = round(time.monotonic() - began, 6)
+    back = query.within_s if query.session is not None or query.trace is not None else query.since_s
+    since_ns = None if back is None else int((clock() - back) * 1e9)
+    found = answer(Question(query.session, query.trace, query.slow, query.errors, since_ns), folder, archive)
+    took = round(time.monotonic() - began, 6)
     # newest last, as a log; more than this of one session are not what a person reads
-    traces = explained(views[-MAX_TRACES:], folder)
-    return {"query": query.to_json(), "sources": ["ring"], "ring_dir": str(folder), "lookup_s": found, "traces": traces}
+    traces = explained(found.traces[-MAX_TRACES:], folder, archive)
+    about = {"query": query.to_json(), **found.about(), "ring_dir": str(folder), "lookup_s": took}
+    return about | {"traces": traces}
 
 
-def explained(views: list[TraceView], folder: Path) -> list[dict[str, Any]]:
+def look_up_elsewhere(query: Query, endpoints: str, token: str = "", deadline_s: float = 5.0) -> dict[str, Any]:
+    """Ask exporters on other machines.
+
+    Args:
+        query: What is looked for.
+        endpoints: `http://host:port` or `dns://name:port`, with commas between them.
+        token: What they ask for, if they do.
+        deadline_s: How long to wait for all of them together, in seconds.
+
+    Returns:
+        The payload in the shape of `trace`, with who answered.
+
+    Raises:
+        CannotRun: If the question or an endpoint is none, or nobody answered.
+    """
+    from exporters.endpoints import EndpointError, ask_endpoints, parse_endpoints
+
+    _check(query)
+    asked = {key: str(value) for key, value in query.to_json().items() if key not in ("errors", "since_s")}
+    asked |= {"errors": "1"} if query.errors else {}
+    asked |= {"since": f"{round(since)}s"} if (since := query.to_json().get("since_s")) is not None else {}
+    try:
+        found = ask_endpoints(parse_endpoints(endpoints), asked, token=token, deadline_seconds=deadline_s)
+    except EndpointError as error:
+        raise CannotRun(f"--endpoints: {error}", "see `inferdeck trace --help`") from error
+    if not found.answered:
+        endpoint, why = next(iter(found.failed.items()))
+        raise CannotRun(
+            f"none of {found.asked} exporters answered; {endpoint}: {why}", "check the addresses given to --endpoints"
+        )
+    # their rows are not here to compare with
+    traces = explained(found.traces[-MAX_TRACES:], None)
+    return {"query": query.to_json(), **found.about(), "lookup_s": found.lookup_s, "traces": traces}
+
+
+def _check(query: Query) -> None:
+    """Refuse a question that is none, or two.
+
+    Raises:
+        CannotRun: If it is.
+    """
+    if sum([query.session is not None, query.trace is not None, query.slow is not None, query.errors]) != 1:
+        raise CannotRun("ask for one of SESSION_ID, --trace ID, --slow N and --errors", "see `inferdeck trace --help`")
+
+
+def explained(views: list[TraceView], folder: Path | None, archive: Path | None = None) -> list[dict[str, Any]]:
     """Return the traces as JSON values, with the slow stage, why, and what to read on, as the runbooks judge it.
 
     Args:
         views: As `exporters.lookup` returns them.
-        folder: Folder of the rows: what is slow is told from the other requests.
+        folder: Folder of the rows: what is slow is told from the other requests; None when they are not here.
+        archive: Folder of the exporter's archive.
     """
-    from runbooks.explain import explain_traces
+    from runbooks.explain import explain, explain_traces
 
-    return [view.to_dict() | {"hint": _hint(view)} for view in explain_traces(views, folder)]
+    told = [explain(view, None) for view in views] if folder is None else explain_traces(views, folder, archive)
+    return [view.to_dict() | {"hint": _hint(view)} for view in told]
 
 
 def _hint(view: TraceView) -> str:

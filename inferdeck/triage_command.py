@@ -83,7 +83,7 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
     from runbooks.sources import Sources
 
     notification = _read_notification(payload) if payload is not None else None
-    sources = Sources.open(ring_folder(settings), prometheus_url(settings))
+    sources = Sources.open(ring_folder(settings), prometheus_url(settings), settings.state_path / "archive")
     try:
         answer = triage(sources, alert=alert, payload=notification, at=at)
     except (PayloadError, ValueError) as error:

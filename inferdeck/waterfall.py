@@ -133,6 +133,28 @@ def show_traces(console: Console, payload: dict[str, Any]) -> None:
             console.print()
         show_trace(console, trace)
     if not payload["traces"]:
-        console.print(f"nothing found in {payload['ring_dir']}: never seen here, or overwritten since", markup=False)
+        console.print(_nothing(payload), markup=False)
+    for one in payload.get("unreadable", ()):
+        # not the reason: it names the file once more
+        console.print(Text(f"not read: segment {one['segment']} of the archive is damaged", style="yellow"))
+    if "endpoints" in payload:
+        asked = payload["endpoints"]
+        console.print(Text(f"{asked['answered']} of {asked['asked']} exporters answered", style="dim"))
+        for one in asked["failed"]:
+            console.print(Text(f"  {one['endpoint']}: {one['reason']}", style="yellow"))
+    if not payload["traces"]:
         return
     console.print(Text(f"{len(payload['traces'])} found in {spell_seconds(payload['lookup_s'])}", style="dim"))
+
+
+def _nothing(payload: dict[str, Any]) -> str:
+    """Return what it means that nothing was found."""
+    since = f" (kept since {payload['kept_since']})" if payload.get("kept_since") else ""
+    match payload.get("result"):
+        case "older_than_retention":
+            return f"older than what is kept: rows of that time are gone{since}"
+        case "incomplete":
+            return "nothing found, and not every exporter answered: it may be with the others"
+        case _:
+            where = f" in {payload['ring_dir']}" if "ring_dir" in payload else ""
+            return f"nothing found{where}{since}: never seen here, or gone since"

@@ -60,7 +60,7 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
 
 def make_watch(settings: TriageSettings) -> TriageWatch:
     """Return the thread that works off the incidents of a state folder; it is not started."""
-    sources = Sources.open(settings.ring_dir, settings.prometheus_url or None)
+    sources = Sources.open(settings.ring_dir, settings.prometheus_url or None, settings.state_dir / "archive")
 
     def look(alert: str, at: float) -> Mapping[str, Any]:
         return triage(sources, alert=alert or None, at=at, window=settings.lookback_seconds)

@@ -31,19 +31,22 @@ class _Usual:
     stages: dict[str, float]
 
 
-def explain_traces(views: Sequence[TraceView], ring_dir: Path) -> list[TraceView]:
+def explain_traces(views: Sequence[TraceView], ring_dir: Path, archive_dir: Path | None = None) -> list[TraceView]:
     """Return traces with `slow_stage` and `why` filled from the rows around them.
 
     Args:
         views: Traces as looked up.
         ring_dir: Folder of ring files; if it cannot be read the traces say that nothing could be compared.
+        archive_dir: Folder of the exporter's archive, for traces whose time the rings no longer hold.
     """
     if not views:
         return []
     starts = [view.start_unix_ns / 1e9 for view in views]
     ends = [start + view.duration_s for start, view in zip(starts, views, strict=True)]
     try:
-        rows: Rows | None = RowSource(ring_dir).collect(min(starts) - AROUND_SECONDS, max(ends) + AROUND_SECONDS)
+        rows: Rows | None = RowSource(ring_dir, archive_dir).collect(
+            min(starts) - AROUND_SECONDS, max(ends) + AROUND_SECONDS
+        )
     except SourceMissingError:
         rows = None
     return [explain(view, rows) for view in views]

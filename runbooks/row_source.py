@@ -37,12 +37,14 @@ class RowSource:
 
     Args:
         ring_dir: The folder; it is only read.
+        archive_dir: Folder of the exporter's archive, for times that the rings no longer hold.
     """
 
     name = "ring"
 
-    def __init__(self, ring_dir: Path) -> None:
+    def __init__(self, ring_dir: Path, archive_dir: Path | None = None) -> None:
         self.ring_dir = ring_dir
+        self.archive_dir = archive_dir
 
     def collect(self, since: float, until: float) -> Rows:
         """Return the requests that ended or were in flight between two times, unix seconds.
@@ -50,13 +52,18 @@ class RowSource:
         Raises:
             SourceMissingError: If there is no such folder or no ring in it.
         """
-        if not self.ring_dir.is_dir():
+        if not self.ring_dir.is_dir() and not (self.archive_dir and self.archive_dir.is_dir()):
             raise SourceMissingError(f"no folder {self.ring_dir}; set INFERDECK_RING_DIR to the service's")
         try:
-            table = load_rows(self.ring_dir, since_ns=int(since * 1e9))
+            table = load_rows(
+                self.ring_dir,
+                since_ns=int(since * 1e9),
+                archive_dir=self.archive_dir,
+                archive_until_ns=int(until * 1e9),
+            )
         except OSError as error:
             raise SourceMissingError(f"{self.ring_dir} cannot be read: {error.strerror}") from error
-        if not table.rings:
+        if not table.rings and not len(table):
             raise SourceMissingError(f"no ring file in {self.ring_dir}; is the service's recorder attached?")
         return rows_of(table, since, until)
 

@@ -67,10 +67,13 @@ class Sources:
     rows: Requests | None = None
 
     @classmethod
-    def open(cls, ring_dir: Path | None = None, prometheus_url: str | None = None) -> Sources:
-        """Return the sources of a folder of rings and a Prometheus; nothing is read yet."""
+    def open(
+        cls, ring_dir: Path | None = None, prometheus_url: str | None = None, archive_dir: Path | None = None
+    ) -> Sources:
+        """Return the sources of a folder of rings, the exporter's archive and a Prometheus; nothing is read yet."""
         return cls(
-            PrometheusSource(prometheus_url) if prometheus_url else None, RowSource(ring_dir) if ring_dir else None
+            PrometheusSource(prometheus_url) if prometheus_url else None,
+            RowSource(ring_dir, archive_dir) if ring_dir else None,
         )
 
 

@@ -6,7 +6,7 @@ what the exporter seals after that is masked already.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from exporters.archive.lock import archive_lock
 from exporters.archive.sealing import write_segment
 from exporters.archive.segment import READ_ERRORS, Segment, list_segments
 
-__all__ = ["ArchiveBusyError", "Erased", "erase"]
+__all__ = ["ArchiveBusyError", "Erased", "erase", "erase_hashes"]
 
 
 class ArchiveBusyError(Exception):
@@ -56,8 +56,21 @@ def erase(folder: Path, ring_dir: Path, session_id: str, *, patience_seconds: fl
         ArchiveBusyError: If the lock could not be had.
         OSError: If a segment cannot be written: full disk, no permission; segments before it are done.
     """
+    return erase_hashes(folder, hashes_of(session_id, ring_dir, folder), patience_seconds=patience_seconds)
+
+
+def erase_hashes(folder: Path, wanted: Sequence[int], *, patience_seconds: float = 10.0) -> Erased:
+    """Mask the rows that have one of these session hashes, as `erase` does when the id itself is not known.
+
+    Args:
+        folder: The archive; a missing one holds nothing.
+        wanted: The hashes.
+        patience_seconds: How long to wait for the exporter to end what it writes.
+
+    Raises:
+        ArchiveBusyError, OSError: As `erase`.
+    """
     done = Erased()
-    wanted = hashes_of(session_id, ring_dir, folder)
     if not folder.is_dir() or not wanted:
         return done
     with archive_lock(folder, patience_seconds) as mine:
@@ -86,7 +99,7 @@ def _whole(blocks: Iterable[Part]) -> list[Part]:
     return [replace(parts[0], rows=np.concatenate([part.rows for part in parts])) for parts in found.values()]
 
 
-def _mask(part: Part, wanted: list[int]) -> int:
+def _mask(part: Part, wanted: Sequence[int]) -> int:
     """Take the session's id and hash out of the rows, and return how many it were."""
     hit = np.isin(part.rows["session_hash"], np.array(wanted, dtype=np.uint64))
     part.rows["session"][hit] = b""

@@ -17,14 +17,25 @@ __all__ = ["trace", "triage"]
 @click.option("--trace", "trace_id", metavar="ID", help="A trace id, 32 hexadecimal digits.")
 @click.option("--slow", type=click.IntRange(1, 200), metavar="N", help="The N slowest requests.")
 @click.option("--errors", is_flag=True, help="Requests that went wrong.")
-@click.option("--since", default="15m", show_default=True, help="How far back --slow and --errors look: 90s, 15m, 2h.")
+@click.option("--since", help="How far back --slow and --errors look: 90s, 15m (the default), 2h; or when an id was.")
+@click.option(
+    "--endpoints", metavar="URLS", help="Ask these exporters: http://a:9464,http://b:9464 or dns://name:9464."
+)
 @reports
 def trace(
-    *, session_id: str | None, trace_id: str | None, slow: int | None, errors: bool, since: str, quiet: bool
+    *,
+    session_id: str | None,
+    trace_id: str | None,
+    slow: int | None,
+    errors: bool,
+    since: str | None,
+    endpoints: str | None,
+    quiet: bool,
 ) -> Outcome:
     r"""Show a request as a waterfall that names the slow stage and why.
 
-    Reads the flight recorder's rows; the service need not run. Exit 1 when nothing is found.
+    Reads the flight recorder's rows and the exporter's archive; the service need not run. With --endpoints it asks
+    exporters elsewhere; their token is taken from INFERDECK_EXPORTER_API_TOKEN. Exit 1 when nothing is found.
 
     \b
     Examples:
@@ -32,14 +43,22 @@ def trace(
       inferdeck trace --trace 4bf92f3577b34da6a3ce929d0e0e4736
       inferdeck trace --slow 5 --since 15m
       inferdeck trace --errors --json
+      inferdeck trace 3vTqXkz0S0e0l7o1yTnqQw --since 3h --endpoints dns://exporter.example:9464
     """
-    from inferdeck.look_up import Query, look_up, parse_duration, ring_folder
+    import os
+
+    from inferdeck.look_up import Query, look_up, look_up_elsewhere, parse_duration, ring_folder
     from inferdeck.settings import load_settings
     from inferdeck.waterfall import show_traces
 
     del quiet
-    query = Query(session_id, trace_id, slow, errors, parse_duration(since))
-    payload = look_up(query, ring_folder(load_settings()))
+    back = parse_duration(since) if since is not None else None
+    query = Query(session_id, trace_id, slow, errors, 900.0 if back is None else back, back)
+    if endpoints is not None:
+        payload = look_up_elsewhere(query, endpoints, os.environ.get("INFERDECK_EXPORTER_API_TOKEN", ""))
+    else:
+        settings = load_settings()
+        payload = look_up(query, ring_folder(settings), settings.state_path / "archive")
     return Outcome(payload, 0 if payload["traces"] else 1, lambda console: show_traces(console, payload))
 
 

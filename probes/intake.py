@@ -86,10 +86,12 @@ class Intake:
         self._span_here = surrounding_span()
 
     def anchor(self) -> None:
-        """Follow the wall clock if it was set while we ran: rows bear wall time but are measured on a steady clock."""
+        """Follow what changes while we run: a wall clock that was set, and tracing that was loaded after the start."""
         wall_ns = self._clock_ns() - perf_counter_ns()
         if abs(wall_ns - self._wall_ns) > 1_000_000:
             self._wall_ns = wall_ns
+        # An app may load it as late as in its own start-up.
+        self._span_here = self._span_here or surrounding_span()
 
     def begin(self, scope: MutableMapping[str, Any]) -> Record:
         """Return the record of a request that starts now.

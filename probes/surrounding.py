@@ -1,7 +1,8 @@
 """The span around us: where OpenTelemetry's instrumentation has begun one for this request, our row hangs below it.
 
-Source    the context of opentelemetry.trace, if the app has it loaded; it is never imported here.
-Cost      none without it; with it about 1 us per request.
+Source    the context of opentelemetry.trace, if something that makes spans is loaded; it is never imported here.
+Cost      none without one; with one about 1 us per request. The API alone makes no spans: FastAPI loads it wherever it
+          is installed.
 Absent    no span, or an instrumentation inside of us: the row's parent is the caller's, as traceparent says.
 """
 
@@ -27,8 +28,11 @@ def surrounding_span(modules: Mapping[str, ModuleType] = sys.modules) -> Callabl
     Returns:
         A function that returns trace id, span id and whether it is sampled, or None outside of a span.
     """
-    current_span = getattr(modules.get("opentelemetry.trace"), "get_current_span", None)
-    if current_span is None:
+    api = modules.get("opentelemetry.trace")
+    current_span = getattr(api, "get_current_span", None)
+    # The SDK, or a vendor's own provider, which has no module that one could know.
+    makes_spans = "opentelemetry.sdk.trace" in modules or getattr(api, "_TRACER_PROVIDER", None) is not None
+    if current_span is None or not makes_spans:
         return None
 
     def find() -> Span | None:

@@ -5,28 +5,41 @@ from typing import Any
 
 import pytest
 from opentelemetry import trace
+from opentelemetry.sdk import trace as sdk
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, use_span
 
 from probes.surrounding import surrounding_span
 
 
 def loaded(current: Any) -> dict[str, ModuleType]:
-    """Return loaded modules among which is a trace API with this current span."""
+    """Return loaded modules: a trace API with this current span, and something that makes spans."""
     module = ModuleType("opentelemetry.trace")
     module.__dict__["get_current_span"] = current
-    return {"opentelemetry.trace": module}
+    return {"opentelemetry.trace": module, "opentelemetry.sdk.trace": ModuleType("opentelemetry.sdk.trace")}
 
 
 def test_without_the_api_nothing_is_looked_for() -> None:
     """An app that has no spans pays nothing for them."""
     assert surrounding_span({}) is None
     assert surrounding_span({"opentelemetry.trace": ModuleType("opentelemetry.trace")}) is None
+    assert surrounding_span({"opentelemetry.trace": trace}) is None
+
+
+def test_a_vendor_s_provider_makes_spans_without_the_sdk() -> None:
+    """What was set as the process's provider counts, whoever made it."""
+    modules = loaded(lambda: None)
+    del modules["opentelemetry.sdk.trace"]
+    before = surrounding_span(modules)
+    modules["opentelemetry.trace"].__dict__["_TRACER_PROVIDER"] = object()
+
+    assert before is None
+    assert surrounding_span(modules) is not None
 
 
 @pytest.mark.parametrize("sampled", [True, False])
 def test_the_current_span_is_told_with_its_sampling(sampled: bool) -> None:
     """Trace id, span id and the sampled flag are those of the official API's current span; outside there is none."""
-    find = surrounding_span({"opentelemetry.trace": trace})
+    find = surrounding_span({"opentelemetry.trace": trace, "opentelemetry.sdk.trace": sdk})
     assert find is not None
     context = SpanContext(
         2**100 + 5, 2**60 + 7, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED if sampled else 0)

@@ -20,6 +20,7 @@ __all__ = ["FIXED_INDEX", "WIRE_INDEX", "WIRE_STAGES", "Plan", "StageSlot", "Sta
 
 FIXED_INDEX: Final = {column.name: index for index, column in enumerate(FIXED_COLUMNS)}
 NAME = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+Codes = dict[Any, int]
 ATTRIBUTE_KINDS: Final[dict[type, str]] = {bool: "bool", int: "int", float: "float", str: "str"}
 # What the app may say about the request itself in columns that every row has.
 REQUEST_NUMBERS: Final = ("input_length", "tokens", "confidence", "batch_id")
@@ -45,14 +46,14 @@ class StageSpec:
 
 @dataclass(slots=True)
 class StageSlot:
-    """Where one stage writes: indexes into a row's list of values, and what converts an attribute's value."""
+    """Where one stage writes: indexes into a row's list of values, and the codes that stand for texts and truths."""
 
     name: str
     number: int
     start: int
     duration: int
     cpu: int | None
-    places: dict[str, tuple[int, Callable[[Any], Any] | None]] = field(default_factory=dict)
+    places: dict[str, tuple[int, Codes | None]] = field(default_factory=dict)
 
 
 # What the middleware measures for every app. These stages come first in every file, so their places are constants.
@@ -112,12 +113,15 @@ def define_stage(name: str, parent: str | None = None, cpu: bool = False, **attr
     return spec
 
 
-def _as_bool(value: object) -> int:
-    return 1 if value else 0
+class _Truths(dict[Any, int]):
+    """1 or 0 for whatever is true or false; a look-up costs half of a call."""
+
+    def __missing__(self, value: object) -> int:
+        return 1 if value else 0
 
 
-def _as_outcome(value: str) -> int:
-    return OUTCOMES.index(value)
+TRUTHS: Final = _Truths({True: 1, False: 0})
+OUTCOME_CODES: Final = {name: code for code, name in enumerate(OUTCOMES)}
 
 
 class Plan:
@@ -155,8 +159,8 @@ class Plan:
         for name in REQUEST_NUMBERS:
             self.request.places[name] = (FIXED_INDEX[name], None)
         for name in REQUEST_TEXTS:
-            self.request.places[name] = (FIXED_INDEX[name], Field(strings).__getitem__)
-        self.request.places["outcome"] = (FIXED_INDEX["outcome"], _as_outcome)
+            self.request.places[name] = (FIXED_INDEX[name], Field(strings))
+        self.request.places["outcome"] = (FIXED_INDEX["outcome"], OUTCOME_CODES)
         if not self._append(list(FIXED_COLUMNS), []):
             raise ValueError(f"the fixed columns do not fit a row of {capacity_bytes} bytes")
         self._declare_all(WIRE_STAGES)
@@ -169,7 +173,7 @@ class Plan:
             name: Name of a fixed column of kind str.
         """
         known = self.request.places.get(name)
-        texts = getattr(known[1], "__self__", None) if known else None
+        texts = known[1] if known else None
         return texts if isinstance(texts, Field) else Field(self._strings)
 
     def grow(self, row: list[Any]) -> None:
@@ -265,12 +269,12 @@ class Plan:
         return True
 
     def _place(self, slot: StageSlot, name: str, kind: str, index: int) -> None:
-        convert: Callable[[Any], Any] | None = None
+        codes: Codes | None = None
         if kind == "str":
-            convert = Field(self._strings).__getitem__
+            codes = Field(self._strings)
         elif kind == "bool":
-            convert = _as_bool
-        slot.places[name] = (index, convert)
+            codes = TRUTHS
+        slot.places[name] = (index, codes)
 
     def _append(self, columns: list[Column], stages: list[list[Any]]) -> bool:
         names = [column.name for column in columns]

@@ -65,13 +65,13 @@ class Record:
         self.slot = slot
 
     def stage(self, name: str, /, **attributes: Any) -> Stage:
-        """Return a context manager that measures a stage of this request, from any thread or task.
+        """Start a stage of this request, from any thread or task; see `stage`.
 
         Args:
             name: Name of the stage.
             **attributes: What explains it: int, float, bool or short str. Never texts of users.
         """
-        return Stage(self, name, attributes)
+        return _enter(self, name, attributes)
 
     def set(self, **attributes: Any) -> None:
         """Set attributes of the request itself.
@@ -134,8 +134,8 @@ class Record:
         try:
             for name, value in attributes.items():
                 if value is not None:
-                    index, convert = places[name]
-                    row[index] = value if convert is None else convert(value)
+                    index, codes = places[name]
+                    row[index] = value if codes is None else codes[value]
         except Exception:  # noqa: BLE001  a new attribute, a row older than its column, or a value that cannot be converted
             self._write_carefully(slot, attributes)
 
@@ -145,68 +145,28 @@ class Record:
         for name, value in attributes.items():
             if value is None or (name not in slot.places and not plan.attribute(slot, name, value)):
                 continue
-            index, convert = slot.places[name]
+            index, codes = slot.places[name]
             if index >= len(self.row):
                 plan.grow(self.row)
             try:
-                self.row[index] = value if convert is None else convert(value)
+                self.row[index] = value if codes is None else codes[value]
             except Exception:  # noqa: BLE001  a value of any class may fail in any way when it is converted
                 self.writer.count("attribute_value")
 
 
 class Stage:
-    """A stage of one record, as a context manager; `stage` makes it for the current request."""
+    """A stage of one record that runs from the call of `stage` or `Record.stage` to the end of its ``with`` block."""
 
-    __slots__ = ("_attributes", "_cpu_ns", "_name", "_record", "_slot", "_start_ns")
+    __slots__ = ("_cpu_ns", "_record", "_slot", "_start_ns")
 
-    def __init__(self, record: Record | None, name: str, attributes: dict[str, Any]) -> None:
-        self._record = record
-        self._name = name
-        self._attributes = attributes
+    # Without an __init__, which would be one more call for every stage of every request.
+    _cpu_ns: int
+    _record: Record | None
+    _slot: StageSlot
+    _start_ns: int
 
     def __enter__(self) -> Stage:
-        record = self._record
-        if record is None:
-            return self
-        try:
-            self._slot = slot = record.stages[self._name]
-            row = record.row
-            places = slot.places
-            # The same loop as in Record.write: a call less for every stage of every request.
-            for name, value in self._attributes.items():
-                if value is not None:
-                    index, convert = places[name]
-                    row[index] = value if convert is None else convert(value)
-            record.buffer[record.slot + 1] = slot.number
-            if slot.cpu is not None:
-                self._cpu_ns = thread_time_ns()
-            self._start_ns = start = perf_counter_ns()
-            if row[slot.start] == NEVER:
-                row[slot.start] = start - record.started_ns
-        except Exception:  # noqa: BLE001  a new stage or attribute, an older row, or a value that cannot be converted
-            self._enter_carefully(record)
         return self
-
-    def _enter_carefully(self, record: Record) -> None:
-        """Enter a stage whose columns may be missing; without a stage if they cannot be had."""
-        try:
-            plan = record.writer.plan
-            slot = plan.stage(self._name, self._attributes)
-            if slot is None:
-                self._record = None
-                return
-            self._slot = slot
-            plan.grow(record.row)
-            record.write(slot, self._attributes)
-            record.buffer[record.slot + 1] = slot.number
-            if slot.cpu is not None:
-                self._cpu_ns = thread_time_ns()
-            self._start_ns = start = perf_counter_ns()
-            if record.row[slot.start] == NEVER:
-                record.row[slot.start] = start - record.started_ns
-        except Exception:  # noqa: BLE001  telemetry never takes a request down
-            self._record = None
-            record.writer.count("stage")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -233,20 +193,69 @@ class Stage:
                 self._record.writer.count("stage_set")
 
 
-class stage(Stage):  # noqa: N801  reads like the statement it is: `with stage("name"):`
-    """A stage of the current request: ``with stage("sentiment.tokenizer", tokens=12) as s:``.
+NO_STAGE: Final = Stage()  # one for all: it keeps nothing
+NO_STAGE._record = None
+
+
+def _enter(record: Record, name: str, attributes: dict[str, Any]) -> Stage:
+    """Start a stage of a record."""
+    try:
+        slot = record.stages[name]
+        row = record.row
+        if attributes:
+            # The same loop as in Record.write: a call less for every stage of every request.
+            places = slot.places
+            for key, value in attributes.items():
+                if value is not None:
+                    index, codes = places[key]
+                    row[index] = value if codes is None else codes[value]
+        return _start(record, slot)
+    except Exception:  # noqa: BLE001  a new stage or attribute, an older row, or a value that cannot be converted
+        return _enter_carefully(record, name, attributes)
+
+
+def _start(record: Record, slot: StageSlot) -> Stage:
+    """Take the time and mark the open slot."""
+    row = record.row
+    record.buffer[record.slot + 1] = slot.number
+    running = Stage()
+    running._record = record
+    running._slot = slot
+    if slot.cpu is not None:
+        running._cpu_ns = thread_time_ns()
+    running._start_ns = start = perf_counter_ns()
+    if row[slot.start] is NEVER:  # the template's own object, so that no number need be compared
+        row[slot.start] = start - record.started_ns
+    return running
+
+
+def _enter_carefully(record: Record, name: str, attributes: dict[str, Any]) -> Stage:
+    """Start a stage whose columns may be missing; none if they cannot be had."""
+    try:
+        plan = record.writer.plan
+        slot = plan.stage(name, attributes)
+        if slot is None:
+            return NO_STAGE
+        plan.grow(record.row)
+        record.write(slot, attributes)
+        return _start(record, slot)
+    except Exception:  # noqa: BLE001  telemetry never takes a request down
+        record.writer.count("stage")
+        return NO_STAGE
+
+
+def stage(name: str, /, **attributes: Any) -> Stage:
+    """Start measuring a part of the current request; it ends with the ``with`` block around it.
 
     Args:
         name: Name of the stage.
         **attributes: What explains it: int, float, bool or short str. Never texts of users.
+
+    Returns:
+        What ``with stage("sentiment.tokenizer", tokens=12) as running:`` needs; its time runs from this call.
     """
-
-    __slots__ = ()
-
-    def __init__(self, name: str, /, **attributes: Any) -> None:
-        self._record = CURRENT.get()
-        self._name = name
-        self._attributes = attributes
+    record = CURRENT.get()
+    return NO_STAGE if record is None else _enter(record, name, attributes)
 
 
 class batch_stage:  # noqa: N801  as above
@@ -259,20 +268,21 @@ class batch_stage:  # noqa: N801  as above
         **attributes: What explains it, the same for all.
     """
 
-    __slots__ = ("_batch_id", "_records", "_stages")
+    __slots__ = ("_attributes", "_batch_id", "_name", "_records", "_stages")
 
     def __init__(
         self, records: Iterable[Record | None], name: str, batch_id: int | None = None, **attributes: Any
     ) -> None:
         self._records = [record for record in records if record is not None]
         self._batch_id = next(_batch_ids) if batch_id is None else batch_id
-        self._stages = [Stage(record, name, attributes) for record in self._records]
+        self._name = name
+        self._attributes = attributes
+        self._stages: list[Stage] = []
 
     def __enter__(self) -> batch_stage:
         for record in self._records:
             record.row[I_BATCH] = record.row[I_BATCH] or self._batch_id
-        for member in self._stages:
-            member.__enter__()
+        self._stages = [_enter(record, self._name, self._attributes) for record in self._records]
         return self
 
     def __exit__(

@@ -40,6 +40,7 @@ BAD: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "as the drill has it": ({}, {}),
     "30 ms in each request of one family": ({"seconds": 0.03, "share": 1.0}, {}),
     "two seconds, rarely": ({"seconds": 2.0, "share": 0.05}, {}),
+    "five seconds, the first of them": ({"seconds": 5.0, "share": 0.015}, {}),
     "another family": ({"family": "chrome"}, {}),
     "little traffic": ({"share": 0.5}, {"rate": 4.0}),
     "on a noisy machine": ({"noise": 0.003}, {}),

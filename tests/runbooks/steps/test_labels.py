@@ -10,7 +10,7 @@ import pytest
 
 from runbooks import signals
 from runbooks.engine import triage
-from runbooks.evidence import Evidence, Window
+from runbooks.evidence import Evidence, Series, Window
 from runbooks.sources import Sources
 from runbooks.steps import labels
 
@@ -67,6 +67,21 @@ def test_refused_attributes_leave_nothing_in_rows_and_are_named_from_the_counter
 
     assert "series_explosion" == found["verdict"]["slug"], found["candidates"]
     assert "refused labels a second" == found["window"]["signal"]
+
+
+@pytest.mark.parametrize(("growth", "slug"), [(20.0, "series_explosion"), (5.0, None)])
+def test_series_within_the_recorders_bounds_are_named_when_they_multiply(
+    requests: Callable[..., Any], growing: Callable[..., Any], growth: float, slug: str | None
+) -> None:
+    """Nothing is refused yet: ten times the series is an explosion, a release with some new stages is none."""
+    level = growing({}, 2.0, growth)
+    series = {
+        signals.REQUESTS: (growing({"outcome": "ok"}, 20.0, 20.0),),
+        signals.LABELS_REFUSED: (growing({"reason": "stage_refused"}, 0.0, 0.0),),
+        signals.SERIES: (Series(level.labels, level.times, level.values + 100.0),),
+    }
+
+    assert slug == ask(requests(), series)["verdict"]["slug"]
 
 
 @pytest.mark.parametrize("share", [0.0, 0.005])

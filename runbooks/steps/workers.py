@@ -49,12 +49,15 @@ def deaths_counted(evidence: Evidence) -> StepResult:
 
 
 def others_went_on(evidence: Evidence) -> StepResult:
-    """Return how many workers were there before a death and still are after it; the smallest number over the deaths."""
+    """Return how many workers were there before a death and still are after it; the largest number over the deaths.
+
+    The largest: when workers die one after the other, one may die while the heir of another has only just begun.
+    """
     step, found = "workers.others_went_on", _deaths(evidence)
     if not found or evidence.rows is None:
         return StepResult(step, None, "ring", _FILES, "no death to look at")
     counts = [len(lived_through(evidence.rows, ring.last_sign_s)) for ring in found]
-    return StepResult(step, float(min(counts)), "ring", _FILES, f"{min(counts)} other workers lived through it")
+    return StepResult(step, float(max(counts)), "ring", _FILES, f"{max(counts)} other workers lived through it")
 
 
 def fewest_up(evidence: Evidence) -> StepResult:

@@ -76,6 +76,17 @@ def test_a_restart_after_a_death_is_seen_as_its_replacement(world: Callable[...,
     assert 0.0 == workers.others_went_on(killed).value
 
 
+def test_deaths_one_after_the_other_are_still_deaths_among_others(world: Callable[..., Any]) -> None:
+    """The last one to go had nobody beside it; the first one had."""
+    known = evidence(world(workers=3))
+    assert known.rows is not None
+    first, second, third = known.rows.rings
+    gone = [replace(one, alive=False, last_sign_s=known.window.until - age) for one, age in ((first, 30), (second, 20))]
+    killed = Evidence(known.window, None, _with_rings(known.rows, (*gone, third)))
+
+    assert (2.0, 2.0) == (workers.died_without_a_word(killed).value, workers.others_went_on(killed).value)
+
+
 def _with_rings(rows: Any, rings: Any) -> Any:
     return replace(rows, rings=rings)
 

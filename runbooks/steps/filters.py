@@ -18,7 +18,7 @@ HELD_UP_FACTOR = 5.0
 HELD_UP_SECONDS = 0.01
 # The bound of the histogram that comes next (exporters/buckets.py).
 HELD_UP_BOUND = 0.02
-# Five of five from one of three kinds are chance once in eighty times; a rule that takes seconds leaves time for no more.
+# Five of five from one of three kinds are chance once in eighty; a rule that takes seconds leaves time for no more.
 LEAST_HELD_UP = 5
 # Among agents of (nearly) one kind a share says nothing about kinds.
 MOST_OF_TRAFFIC = 0.8

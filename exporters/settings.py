@@ -48,7 +48,9 @@ class ExporterSettings(BaseSettings):
         archive_hours: Segments whose last request ended earlier are removed.
     """
 
-    model_config = SettingsConfigDict(env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True)
+    model_config = SettingsConfigDict(
+        env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
 
     ring_dir: Path = Field(
         default_factory=lambda: default_ring_dir("sentiment"),

@@ -31,6 +31,8 @@ class LazyGroup(click.Group):
         "triage": "inferdeck.verbs.look",
         "doctor": "inferdeck.verbs.upkeep",
         "selftest": "inferdeck.verbs.care",
+        "bundle": "inferdeck.verbs.care",
+        "erase": "inferdeck.verbs.care",
         "check": "inferdeck.verbs.upkeep",
         "build": "inferdeck.verbs.upkeep",
         "train": "inferdeck.verbs.upkeep",
@@ -50,7 +52,20 @@ class LazyGroup(click.Group):
         if module is None:
             return None
         command: click.Command = getattr(import_module(module), cmd_name)
+        keep_lines(command)
         return command
+
+
+def keep_lines(command: click.Command) -> None:
+    r"""Turn the two characters ``\b`` of raw docstrings into the one by which click leaves lines as they are.
+
+    Args:
+        command: A verb; those below it are done as well.
+    """
+    if command.help:
+        command.help = command.help.replace("\\b\n", "\b\n")
+    for below in getattr(command, "commands", {}).values():
+        keep_lines(below)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -71,6 +86,9 @@ def cli(ctx: click.Context, as_json: bool) -> None:
     INFERDECK_DEBUG=1 shows tracebacks.
     """
     ctx.obj = {"json": as_json}
+
+
+keep_lines(cli)
 
 
 def _on_term(_number: int, _frame: FrameType | None) -> NoReturn:

@@ -27,7 +27,10 @@ class StackSettings(BaseSettings):
     `INFERDECK_SERVICE_MODEL_DIR`.
     """
 
-    model_config = SettingsConfigDict(env_prefix="INFERDECK_STACK_", extra="forbid", frozen=True, populate_by_name=True)
+    # An empty variable is an unset one: an empty state folder would be the working folder, and purged as such.
+    model_config = SettingsConfigDict(
+        env_prefix="INFERDECK_STACK_", extra="forbid", frozen=True, populate_by_name=True, env_ignore_empty=True
+    )
     profiles: ClassVar[tuple[str, ...]] = ("dev", "prod")
 
     host: str = "127.0.0.1"

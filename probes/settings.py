@@ -75,4 +75,4 @@ def default_ring_dir(
         return Path(environ["INFERDECK_RING_DIR"])
     if shared_memory.is_dir():
         return shared_memory / f"inferdeck-{os.geteuid()}" / service
-    return Path(environ.get("INFERDECK_STATE_DIR", ".inferdeck")) / "rings" / service
+    return Path(environ.get("INFERDECK_STATE_DIR") or ".inferdeck") / "rings" / service

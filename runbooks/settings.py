@@ -50,6 +50,18 @@ class TriageSettings(BaseSettings):
     most_waiting: int = Field(default=100, ge=1, le=10_000)
     lookback_seconds: float = Field(default=LOOKBACK_SECONDS, ge=60, le=86_400)
 
+    @field_validator("state_dir", mode="before")
+    @classmethod
+    def _never_the_working_folder(cls, value: object) -> object:
+        """Take an empty variable for an unset one; an empty address of Prometheus, though, means that there is none."""
+        return value or Path(".inferdeck")
+
+    @field_validator("ring_dir", mode="before")
+    @classmethod
+    def _never_all_files(cls, value: object) -> object:
+        """Take an empty variable for an unset one."""
+        return value or default_ring_dir("sentiment")
+
     @field_validator("prometheus_url")
     @classmethod
     def _http_address(cls, value: str) -> str:

@@ -25,7 +25,12 @@ __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
 
 Say = Callable[[str], None]
 # what `down --purge` removes: what the parts make; evidence of drills stays
-PURGED = ("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "rows", "run")
+PURGED = (
+    *("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "archive", "rows"),
+    "run",
+)
+# and beside the ring files, by name, what else the recorder and the exporter put into their folder
+RING_FOLDER = ("key", "control")
 
 
 def find_tools() -> dict[str, str]:
@@ -194,7 +199,7 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
         # on a full disk the record stays as it was; its processes are gone all the same
         with contextlib.suppress(OSError):
             write_state(state)
-    purged = _purge(settings, Path(state.ring_dir) if state else settings.ring_path) if purge else []
+    purged = _purge(settings.state_path, Path(state.ring_dir)) if purge and state is not None else []
     return {"state_dir": str(settings.state_path), "stopped": stopped, "purged": purged}
 
 
@@ -211,12 +216,26 @@ def _stop_supervisor(record: ProcessRecord, grace_seconds: float) -> dict[str, A
     return {"name": "supervisor", "pid": record.pid, "how": how}
 
 
-def _purge(settings: StackSettings, ring_dir: Path) -> list[str]:
+def _purge(state_dir: Path, ring_dir: Path) -> list[str]:
+    """Delete what a stack left: by name, since the folders are the user's choice and may hold more than ours.
+
+    Only where the record of a stack was found: `logs` and `run` of any other folder are somebody else's.
+    """
+    rows = [path for path in sorted(ring_dir.glob("*")) if path.suffix in {".ring", ".new"} or path.name in RING_FOLDER]
+    gone = _delete([*(state_dir / name for name in PURGED), *rows])
+    with contextlib.suppress(OSError):
+        ring_dir.rmdir()
+        gone.append(str(ring_dir))
+    return gone
+
+
+def _delete(places: list[Path]) -> list[str]:
+    """Delete files and folders that are there, links themselves and not what they lead to; return which were."""
     gone = []
-    for place in [*(settings.state_path / name for name in PURGED), ring_dir]:
-        if place.is_dir():
+    for place in places:
+        if place.is_dir() and not place.is_symlink():
             shutil.rmtree(place)
-        elif place.exists():
+        elif place.exists() or place.is_symlink():
             place.unlink()
         else:
             continue

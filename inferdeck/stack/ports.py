@@ -74,8 +74,27 @@ def require_free(host: str, ports: Mapping[str, int]) -> None:
             )
         seen[port] = setting
         if not is_free(host, port):
+            _refuse_for_other_reasons(host, port, variable)
             who = listener(port)
             raise CannotRun(
                 f"port {port} ({setting}) is taken{f' by {who}' if who else ''}",
                 f"stop that, or set {variable} to another port",
             )
+
+
+def _refuse_for_other_reasons(host: str, port: int, variable: str) -> None:
+    """Tell an address that is not ours, or a port that needs more rights, from one that is taken."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, 0))
+    except OSError as error:
+        raise CannotRun(
+            f"cannot listen on {host}: {error.strerror}", "set INFERDECK_STACK_HOST to an address of this machine"
+        ) from error
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            probe.bind((host, port))
+    except PermissionError as error:
+        raise CannotRun(f"this user may not listen on port {port}", f"set {variable} to a port above 1023") from error
+    except OSError:
+        return

@@ -41,6 +41,8 @@ def test_every_verb_has_help_with_an_example(verb: str) -> None:
 
     assert 0 == done.returncode
     assert f"inferdeck {verb}" in done.stdout.split("Example", 1)[1]
+    assert "\\b" not in done.stdout
+    assert f"\n    inferdeck {verb}" in done.stdout or f"\n    inferdeck --json {verb}" in done.stdout
 
 
 def test_the_list_of_verbs_is_shown() -> None:

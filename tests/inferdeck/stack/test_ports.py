@@ -38,6 +38,15 @@ def test_one_port_for_two_listeners_is_refused() -> None:
         require_free("127.0.0.1", {"service_port": port, "admin_port": port})
 
 
+def test_an_address_that_is_not_ours_is_told_as_such() -> None:
+    """No port is to blame when the host cannot be bound, or is no name at all."""
+    (port,) = free_ports(1)
+
+    for host in ("192.0.2.1", "host.invalid"):  # RFC 5737 and RFC 6761: never an address of this machine
+        with pytest.raises(CannotRun, match=f"cannot listen on {host}: .*INFERDECK_STACK_HOST"):
+            require_free(host, {"service_port": port})
+
+
 def test_free_ports_are_free_and_different() -> None:
     """None is given twice, each can be bound."""
     ports = free_ports(6)

@@ -35,6 +35,7 @@ DEVICES = (
         "Mozilla/5.0 (iPhone; U; CPU iPhone OS 4_3_3 like Mac OS X; en-us) AppleWebKit/533.17.9 Version/5.0.2 Safari",
     ),
 )
+# of 24 visitors each; exact, so that no seed leaves a kind out
 WEIGHTS = (8, 7, 8, 1)
 RELEASES = ("4.1.0", "4.2.0", "4.2.1")
 # more than this many unanswered requests would measure our own sockets; the rest is counted as not sent
@@ -117,9 +118,12 @@ def make_sessions(count: int, seed: int) -> list[Session]:
         seed: The same seed gives the same devices and releases; ids are fresh in each run, as personal data should be.
     """
     rng = random.Random(seed)
-    pool = []
-    for _ in range(count):
-        device, agent = rng.choices(DEVICES, WEIGHTS)[0]
+    pool: list[Session] = []
+    kinds = [device for device, weight in zip(DEVICES, WEIGHTS, strict=True) for _ in range(weight)]
+    for number in range(count):
+        if number % len(kinds) == 0:
+            rng.shuffle(kinds)
+        device, agent = kinds[number % len(kinds)]
         # 16 bytes as URL-safe base64 are 22 characters of [A-Za-z0-9_-]: row B3's pattern
         pool.append(Session(secrets.token_urlsafe(16), device, agent, rng.choice(RELEASES)))
     return pool

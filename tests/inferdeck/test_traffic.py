@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from inferdeck.stack.ports import free_ports
-from inferdeck.traffic import Generator, TrafficPlan, encode_request, make_sessions, read_plan
+from inferdeck.traffic import DEVICES, Generator, TrafficPlan, encode_request, make_sessions, read_plan
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 19\r\n\r\n{"degraded": false}'
@@ -207,3 +207,11 @@ def test_a_plan_out_of_bounds_is_refused(changes: dict[str, float]) -> None:
     """Rate, time and pools have limits."""
     with pytest.raises(ValueError, match="out of bounds"):
         read_plan({"url": "http://127.0.0.1:1", **changes})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_seed_has_each_kind_of_device_in_its_share(seed: int) -> None:
+    """Of 120 visitors five have old phones, whatever the seed: a kind that is missing could not meet its failure."""
+    agents = [session.user_agent for session in make_sessions(120, seed)]
+
+    assert [40, 35, 40, 5] == [agents.count(agent) for _, agent in DEVICES]

@@ -13,9 +13,9 @@ import mmap
 import os
 import struct
 import threading
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any
+from zlib import crc32
 
 from probes.layout import (
     COMMIT,
@@ -39,8 +39,8 @@ __all__ = ["RingWriter", "coerce"]
 SESSION_HASH = FIXED_INDEX["session_hash"]
 BODY_FRAME = struct.Struct("<IHH")  # the frame without its commit word
 FRAME_BYTES = 16
-PACK_OPEN = OPEN_SLOT.pack
-OPEN_BYTES = OPEN_SLOT.size
+PACK_FRAME = BODY_FRAME.pack_into
+PACK_OPEN = OPEN_SLOT.pack_into
 
 
 def coerce(value: object, kind: str) -> tuple[Any, bool]:
@@ -119,8 +119,9 @@ class RingWriter:
             self.open_overflow += 1
             at = self.scratch
         self._ticket = ticket = self._ticket + 1
-        self.buffer[at : at + OPEN_BYTES] = PACK_OPEN(OPEN_STATE_FREE, 0, ticket, *ids)
-        self.buffer[at] = OPEN_STATE_BUSY  # last: a slot that a kill left half-written is a free one
+        buffer = self.buffer
+        PACK_OPEN(buffer, at, OPEN_STATE_FREE, 0, ticket, *ids)
+        buffer[at] = OPEN_STATE_BUSY  # last: a slot that a kill left half-written is a free one
         return at
 
     def release(self, at: int) -> None:
@@ -153,8 +154,10 @@ class RingWriter:
                 revision, length, body = self._pack_slowly(row)
             index = sequence % self._ring_rows
             start = self._ring_at + index * self._row_bytes
-            BODY_FRAME.pack_into(buffer, start + 8, zlib.crc32(body), revision, length)
-            buffer[start + FRAME_BYTES : start + FRAME_BYTES + length] = body
+            PACK_FRAME(buffer, start + 8, crc32(body), revision, length)
+            # Not packed in place: the CRC would wait for memory that is not in the cache yet.
+            body_at = start + FRAME_BYTES
+            buffer[body_at : body_at + length] = body
             self._hashes[index] = row[SESSION_HASH]
             # Last, and one aligned store: whoever sees this word sees the row. The CRC, which covers the sequence
             # number as the body's first value, judges rows on machines that reorder stores.
@@ -213,7 +216,7 @@ class RingWriter:
             status = {**status, "blocked": status["blocked"][1:]}
             body = json.dumps(status, separators=(",", ":"), allow_nan=False).encode()
         self._status_sequence += 1
-        page = STATUS.pack(self._status_sequence, len(body), zlib.crc32(body)) + body
+        page = STATUS.pack(self._status_sequence, len(body), crc32(body)) + body
         self.buffer[self.layout.status : self.layout.status + len(page)] = page
 
     def close(self) -> None:

@@ -59,13 +59,14 @@ class StageSlot:
 # What the middleware measures for every app. These stages come first in every file, so their places are constants.
 WIRE_STAGES: Final = (
     StageSpec("network.receive", attributes={"bytes": "int"}),
-    StageSpec("network.send", attributes={"bytes": "int"}),
+    StageSpec("network.send", attributes={"bytes": "int", "first_body_ns": "int"}),
 )
 
 WIRE_INDEX: Final = {
-    f"{spec.name}/{column}": len(FIXED_COLUMNS) + 3 * order + place
-    for order, spec in enumerate(WIRE_STAGES)
-    for place, column in enumerate(("start_ns", "duration_ns", "bytes"))
+    column: len(FIXED_COLUMNS) + place
+    for place, column in enumerate(
+        f"{spec.name}/{name}" for spec in WIRE_STAGES for name in ("start_ns", "duration_ns", *spec.attributes)
+    )
 }
 
 # Declarations are facts about the program's code, like its functions: they belong to the process, not to one recorder.

@@ -41,7 +41,7 @@ def until(wire: socket.socket, end: bytes) -> bytes:
 
 
 def test_time_to_first_byte_is_kept_apart_from_the_total(watched: Watched) -> None:
-    """The first byte of a slow stream, which is its head's, and its last one are two times of the row."""
+    """Head, first piece of the body and last byte of a slow stream are three times of the row."""
     with watched.serve("uvicorn", "streaming_app:app", "--fd", "{fd}") as (client, _):
         client.get("/tokens/0")  # the first request of a process loads what the framework put off
         answer = client.get("/tokens/6").content
@@ -49,9 +49,11 @@ def test_time_to_first_byte_is_kept_apart_from_the_total(watched: Watched) -> No
 
     started, sending = table.stage("network.send")
     total = table.numbers("duration_ns")[1] / 1e9
+    first_piece = table.numbers("network.send/first_body_ns")[1] / 1e9
     assert 6 == answer.count(b"token-")
     # The server sends the head before the first token is made.
     assert 0 <= started[1] < PAUSE_SECONDS
+    assert PAUSE_SECONDS * 0.9 <= first_piece < total - 4 * PAUSE_SECONDS
     assert total >= 6 * PAUSE_SECONDS * 0.9
     assert abs(started[1] + sending[1] - total) < 1e-6
 

@@ -8,7 +8,22 @@ from typing import Any
 
 __all__ = ["VERBS", "load_schema", "validate"]
 
-VERBS = ("up", "down", "status", "demo", "drill", "trace", "triage", "doctor", "selftest", "check", "build", "train")
+VERBS = (
+    "up",
+    "down",
+    "status",
+    "demo",
+    "drill",
+    "trace",
+    "triage",
+    "doctor",
+    "selftest",
+    "bundle",
+    "erase",
+    "check",
+    "build",
+    "train",
+)
 
 
 def load_schema(verb: str) -> dict[str, Any]:

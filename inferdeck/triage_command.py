@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import ring_folder
@@ -14,7 +14,10 @@ from inferdeck.result import Outcome
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import read_state
 
-__all__ = ["prometheus_url", "run_triage"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["prometheus_url", "run_triage", "triage_bundle"]
 
 
 def prometheus_url(settings: StackSettings) -> str:
@@ -90,3 +93,26 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
         raise CannotRun(str(error), "see `inferdeck triage --help`") from error
     answer = _keep(answer, settings.state_path)
     return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))
+
+
+def triage_bundle(path: Path) -> Outcome:
+    """Look at a bundle again, with today's runbooks.
+
+    Args:
+        path: A file of `inferdeck bundle`.
+
+    Raises:
+        CannotRun: If it is no bundle that may be used.
+    """
+    from inferdeck.bundle.replay import replay_bundle
+    from runbooks.report import render
+
+    answer = replay_bundle(path)
+
+    def show(console: Console) -> None:
+        console.print(render(answer), markup=False)
+        then = answer["replay"]
+        what = "the same" if then["same"] else f"another verdict: {then['verdict'] or 'nothing'}"
+        console.print(f"report {then['report']} of the bundle named {what}", markup=False, style="bold")
+
+    return Outcome(answer, 1 if answer["abstained"] else 0, show)

@@ -68,8 +68,9 @@ def trace(
     "--payload", type=click.Path(path_type=Path), help="A notification of Alertmanager or Grafana; - is stdin."
 )
 @click.option("--at", metavar="TIME", help="Time to look at: ISO 8601 or Unix seconds; now by default.")
+@click.option("--bundle", type=click.Path(path_type=Path), metavar="FILE", help="Look at a file of `inferdeck bundle`.")
 @reports
-def triage(*, alert: str | None, payload: Path | None, at: str | None, quiet: bool) -> Outcome:
+def triage(*, alert: str | None, payload: Path | None, at: str | None, bundle: Path | None, quiet: bool) -> Outcome:
     r"""Name the layer and the cause of what is wrong, with the evidence; or say that nothing can be named.
 
     Without options it asks what is wrong right now. Works with Prometheus or the rows missing, and says what that
@@ -81,9 +82,14 @@ def triage(*, alert: str | None, payload: Path | None, at: str | None, quiet: bo
       inferdeck triage --alert EventLoopBlocked
       inferdeck triage --payload notification.json --json
       inferdeck triage --at 2026-01-01T03:00:00Z
+      inferdeck triage --bundle incident.tar.gz
     """
     from inferdeck.settings import load_settings
-    from inferdeck.triage_command import run_triage
+    from inferdeck.triage_command import run_triage, triage_bundle
 
     del quiet
+    if bundle is not None:
+        if alert or payload or at:
+            raise click.UsageError("--bundle holds its own alert and time")
+        return triage_bundle(bundle)
     return run_triage(load_settings(), alert=alert, payload=payload, at=at)

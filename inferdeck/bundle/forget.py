@@ -1,0 +1,40 @@
+"""Takes a session out of a bundle that we keep: unpacked, erased, packed anew under the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from inferdeck.bundle.container import MANIFEST, pack
+from inferdeck.bundle.replay import opened
+from inferdeck.erase_files import in_json, in_log
+
+__all__ = ["erase_in_bundle"]
+
+
+def erase_in_bundle(path: Path, hashes: Collection[int], words: Sequence[str], least_searched: int) -> int:
+    """Erase a session in a bundle, and return in how many places it was.
+
+    Args:
+        path: The file; it is left as it is when the session is not in it.
+        hashes: Keyed hashes of the session.
+        words: Texts by which it is spoken of.
+        least_searched: Words shorter than this go only where they are the whole text.
+
+    Raises:
+        CannotRun: If it is no bundle that may be used.
+        OSError: If it cannot be written.
+    """
+    from probes.eraser import erase_session
+
+    with opened(path) as (folder, manifest):
+        (folder / MANIFEST).unlink()
+        count = 0
+        for ring in sorted(folder.glob("rings/*.ring")):
+            done = erase_session(ring, hashes)
+            count += done.rows + done.slots
+        count += sum(in_json(one, words, least_searched) for one in sorted(folder.glob("*.json")))
+        count += sum(in_log(one, words, least_searched) for one in sorted(folder.glob("logs/*")))
+        if count:
+            pack(folder, path, {key: value for key, value in manifest.items() if key not in {"format", "members"}})
+        return count

@@ -1,0 +1,183 @@
+"""Ring files for a bundle: written anew with the rows of the window alone, session ids replaced by their keyed hashes.
+
+The folder's key stays behind, so that a hash leads back to a session only where the rows came from.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from inferdeck.bundle.redact import Redactor
+from inferdeck.stack.state import make_private_folder
+from probes.layout import (
+    FRAME,
+    OPEN_SLOT_BYTES,
+    SCHEMA_BYTES,
+    STATUS,
+    STATUS_BYTES,
+    STRING_BYTES,
+    encode_entry,
+    encode_header,
+    plan_layout,
+)
+from probes.reader import Header, RingError, RingFile, list_rings
+
+__all__ = ["RingCopies", "copy_window"]
+
+Rows = npt.NDArray[Any]
+
+# 100,000 rows of 700 bytes are 70 MB unpacked: fifteen minutes of 100 requests a second
+MOST_ROWS = 100_000
+META = (
+    "service", "host", "pid", "worker", "boot_id", "ring_id", "started_unix_ns", "started_monotonic_ns",
+    "build", "config", "model", "driver",
+)  # fmt: skip
+
+
+@dataclass
+class RingCopies:
+    """What was copied.
+
+    Attributes:
+        alive: File name -> whether its owner was alive, for `inferdeck.drill.evidence.hold_alive`.
+        rows: Rows copied.
+        left_out: Older rows of the window beyond what a bundle may hold.
+        unreadable: Files that could not be read.
+    """
+
+    alive: dict[str, bool] = field(default_factory=dict)
+    rows: int = 0
+    left_out: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+
+def copy_window(ring_dir: Path, target: Path, since_ns: int, redactor: Redactor, most: int = MOST_ROWS) -> RingCopies:
+    """Copy the rows that ended at or after a time, those after the window too: they are signs of life.
+
+    Args:
+        ring_dir: Folder of the rows.
+        target: Where to; made 0700.
+        since_ns: Start of the window, ns since 1970.
+        redactor: Learns the sessions, and masks what else the files hold.
+        most: Most rows of all files together.
+    """
+    make_private_folder(target)
+    copies = RingCopies()
+    paths = list_rings(ring_dir)
+    for path in paths:
+        try:
+            with RingFile(path) as ring:
+                # asked before the rows are read: an owner that dies meanwhile was alive at that time
+                alive = ring.owner_alive()
+                slots, status = ring.open_slots(), ring.status()
+                rows = ring.read(0, ring.layout.ring_rows).rows
+                rows = rows[rows["start_unix_ns"] + rows["duration_ns"] >= since_ns]
+                rows, over = rows[-(most // len(paths)) :], max(0, len(rows) - most // len(paths))
+                header, strings = ring.header, ring.strings()
+        except (RingError, OSError, ValueError):
+            copies.unreadable.append(path.name)
+            continue
+        for found in (rows, slots):
+            names = (bytes(name).decode("ascii", "replace") for name in found["session"].tolist())
+            redactor.know(zip(names, found["session_hash"].tolist(), strict=True))
+        write_ring(target / path.name, header, rows, strings, slots=slots, status=status, redactor=redactor)
+        copies.alive[path.name] = alive
+        copies.rows += len(rows)
+        copies.left_out += over
+    return copies
+
+
+def write_ring(
+    path: Path,
+    header: Header,
+    rows: Rows,
+    strings: list[str],
+    *,
+    slots: Rows,
+    status: dict[str, Any] | None,
+    redactor: Redactor,
+) -> None:
+    """Write a ring file that holds these rows and nothing else.
+
+    Args:
+        path: The file.
+        header: What the original says about its worker.
+        rows: Rows in the newest revision of the original, in order.
+        strings: Its string table.
+        slots: Its requests in flight.
+        status: Its status page.
+        redactor: Masks texts.
+    """
+    size = rows.dtype.itemsize
+    row_bytes = max(512, -(-(FRAME.size + size) // 8) * 8)
+    layout = plan_layout(row_bytes, max(16, len(rows)), max(1, len(slots)))
+    redactor = redactor.nameless()
+    with path.open("xb") as file:
+        path.chmod(0o600)
+        file.truncate(layout.total)
+
+        def put(at: int, content: bytes) -> None:
+            file.seek(at)
+            file.write(content)
+
+        put(0, encode_header({name: getattr(header, name) for name in META}, layout))
+        put(layout.schema, _journal(header, rows.dtype))
+        if status is not None:
+            put(layout.status, _status_page(redactor.value(status)))
+        put(layout.strings, b"".join(_string(redactor.text(text) if text else "") for text in strings))
+        masked = slots.copy()
+        masked["session"] = _hashed(masked["session_hash"])
+        put(layout.open, masked.tobytes()[: len(slots) * OPEN_SLOT_BYTES])
+        put(layout.hashes, rows["session_hash"].astype("<u8").tobytes())
+        put(layout.ring, b"".join(_frames(rows, row_bytes)))
+
+
+def _frames(rows: Rows, row_bytes: int) -> list[bytes]:
+    """Return the rows renumbered from 0, framed and padded."""
+    rows = rows.copy()
+    rows["seq"] = np.arange(len(rows))
+    rows["session"] = _hashed(rows["session_hash"])
+    size, framed = rows.dtype.itemsize, []
+    for number, body in enumerate(rows.reshape(-1, 1)):
+        raw = body.tobytes()
+        framed.append((FRAME.pack(number + 1, zlib.crc32(raw), 0, size) + raw).ljust(row_bytes, b"\0"))
+    return framed
+
+
+def _hashed(hashes: Rows) -> Rows:
+    """Return the hashes in hexadecimal where a session's id would stand; 0 is nobody's."""
+    return np.array([f"{number:016x}".encode() if number else b"" for number in hashes.tolist()], dtype="S32")
+
+
+def _journal(header: Header, dtype: np.dtype[Any]) -> bytes:
+    """Return a journal of one revision that has all columns."""
+    names = dtype.names or ()
+    entry = {
+        "revision": 0,
+        "columns": [[name, header.columns[name]] for name in names],
+        "stages": [[name, parent or "", f"{name}/cpu_ns" in names] for name, parent in header.stages.items()],
+    }
+    head, body = encode_entry(entry)
+    if len(head) + len(body) > SCHEMA_BYTES:
+        raise ValueError(f"{len(names)} columns do not fit a journal")
+    return head + body
+
+
+def _status_page(status: object) -> bytes:
+    body = json.dumps(status, separators=(",", ":")).encode()
+    if len(body) > STATUS_BYTES - STATUS.size:
+        # masking may have made it longer; without its stacks it always fits
+        body = json.dumps({**status, "blocked": []} if isinstance(status, dict) else {}, separators=(",", ":")).encode()
+    return STATUS.pack(1, len(body), zlib.crc32(body)) + body
+
+
+def _string(text: str) -> bytes:
+    raw = text.encode()[: STRING_BYTES - 1]
+    return bytes([len(raw)]) + raw.ljust(STRING_BYTES - 1, b"\0")

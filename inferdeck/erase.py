@@ -1,0 +1,234 @@
+"""`erase`: takes a session out of everything that we keep, and says what was reached, what was not, and what cannot be.
+
+The measurements of its requests stay: a row without an id counts in every figure and tells about nobody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from inferdeck.errors import CannotRun
+from inferdeck.look_up import ring_folder
+from inferdeck.result import Outcome
+from inferdeck.settings import StackSettings
+
+__all__ = ["Subject", "erase", "run_erase"]
+
+BEYOND_REACH = (
+    "spans that were sent to an OTLP target (Jaeger or another) bear session.id: erase them there",
+    "backups of these folders, and bundles that were handed on",
+    "living processes remember a bounded number of recent ids in memory; a restart forgets them",
+)
+# shorter texts occur by chance: they are compared as a whole and never searched for inside other texts
+LEAST_SEARCHED = 16
+MOST_ID_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Whose traces are erased.
+
+    Attributes:
+        session_id: As it came in the header or was generated; None when only the hash is known.
+        hashes: Keyed hashes that rows may bear.
+    """
+
+    session_id: str | None
+    hashes: tuple[int, ...]
+
+    @property
+    def raw(self) -> bytes:
+        """The id as rows hold it; b"" when they hold only its hash."""
+        from probes.incoming import valid_session
+
+        raw = (self.session_id or "").encode("utf-8", "surrogateescape")
+        return raw if valid_session(raw) else b""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Texts by which kept files speak of it: the id, the short digest of reports, and the hashes."""
+        words = [f"{number:016x}" for number in self.hashes]
+        if self.session_id:
+            digest = hashlib.sha256(self.session_id.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+            words += [self.session_id, f"sha256:{digest}"]
+        return tuple(words)
+
+
+@dataclass
+class Erasure:
+    """What came of it.
+
+    Attributes:
+        places: Where something was erased: place, path, and how much.
+        unreached: What may still hold it: place, path, reason.
+        looked_at: Files that were looked through.
+    """
+
+    places: list[dict[str, Any]] = field(default_factory=list)
+    unreached: list[dict[str, str]] = field(default_factory=list)
+    looked_at: int = 0
+
+    def done(self, place: str, path: Path, count: int) -> None:
+        """Note what was erased in a file."""
+        if count:
+            self.places.append({"place": place, "path": str(path), "count": count})
+
+    def missed(self, place: str, path: Path, reason: str) -> None:
+        """Note what could not be reached."""
+        self.unreached.append({"place": place, "path": str(path), "reason": reason})
+
+
+def subject_of(session_id: str | None, keyed_hash: str | None, ring_dir: Path, archive: Path) -> Subject:
+    """Return whose traces are meant.
+
+    Args:
+        session_id: As it came in the header or was generated.
+        keyed_hash: 16 hexadecimal digits, as rows and bundles show it.
+        ring_dir: Folder of ring files, for its key.
+        archive: Folder of the archive, for the keys of earlier starts.
+
+    Raises:
+        CannotRun: If neither or both are given, or the hash is none.
+    """
+    from exporters.archive.keys import hashes_of
+
+    if (session_id is None) == (keyed_hash is None):
+        raise CannotRun("whose traces?", "give a SESSION_ID (or - to read it from stdin), or --hash HASH")
+    if keyed_hash is not None:
+        if not re.fullmatch(r"[0-9a-fA-F]{16}", keyed_hash):
+            raise CannotRun("a hash is 16 hexadecimal digits", "take it from a bundle, or give the session id itself")
+        return Subject(None, (int(keyed_hash, 16),))
+    assert session_id is not None  # noqa: S101  # one of the two, as above
+    if not session_id or len(session_id) > MOST_ID_BYTES:
+        raise CannotRun(f"a session id has 1 to {MOST_ID_BYTES} characters", "give the id as the client sent it")
+    return Subject(session_id, tuple(hashes_of(session_id, ring_dir, archive)))
+
+
+def run_erase(settings: StackSettings, session_id: str | None, keyed_hash: str | None) -> Outcome:
+    """Erase a session from what the stack of these settings keeps.
+
+    Args:
+        settings: Folders.
+        session_id: As it came in the header or was generated.
+        keyed_hash: Its keyed hash instead.
+    """
+    ring_dir, state_dir = ring_folder(settings), settings.state_path
+    subject = subject_of(session_id, keyed_hash, ring_dir, state_dir / "archive")
+    erasure = erase(subject, ring_dir, state_dir)
+    payload = {
+        "hashes": [f"{number:016x}" for number in subject.hashes],
+        "looked_at": erasure.looked_at,
+        "places": erasure.places,
+        "unreached": erasure.unreached,
+        "beyond_reach": list(BEYOND_REACH),
+    }
+    return Outcome(payload, int(bool(erasure.unreached)), lambda console: _show(console, payload))
+
+
+def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
+    """Erase a session from rows, archive, evidence, bundles, reports and logs; doing so twice does no harm.
+
+    Args:
+        subject: Whose traces.
+        ring_dir: Folder of ring files.
+        state_dir: State folder.
+    """
+    from inferdeck.erase_files import in_json, in_log
+
+    erasure = Erasure()
+    # rows before the archive: what the exporter seals from then on is masked already
+    for path in sorted(ring_dir.glob("*.ring")):
+        _ring(subject, path, "rows", erasure)
+    _archive(subject, ring_dir, state_dir / "archive", erasure)
+    for path in sorted(state_dir.glob("drills/**/*.ring")):
+        _ring(subject, path, "evidence of a drill", erasure)
+    _bundles(subject, state_dir / "bundles", erasure)
+    for place, path in _texts(state_dir):
+        erasure.looked_at += 1
+        try:
+            change = in_log if path.suffix not in {".json", ".incident"} else in_json
+            erasure.done(place, path, change(path, subject.words, LEAST_SEARCHED))
+        except FileNotFoundError:
+            continue  # rotated or pruned meanwhile
+        except (OSError, ValueError) as error:
+            erasure.missed(place, path, f"{type(error).__name__}: {error}")
+    return erasure
+
+
+def _texts(state_dir: Path) -> Iterator[tuple[str, Path]]:
+    yield from (("report", path) for path in sorted(state_dir.glob("reports/*.json")))
+    yield from (("waiting incident", path) for path in sorted(state_dir.glob("triage/*")) if path.is_file())
+    yield from (("log", path) for path in sorted(state_dir.glob("logs/*")) if path.is_file())
+    yield from (("evidence of a drill", path) for path in sorted(state_dir.glob("drills/**/*.json")))
+    yield from (("evidence of a drill", path) for path in sorted(state_dir.glob("drills/**/*.log*")))
+
+
+def _ring(subject: Subject, path: Path, place: str, erasure: Erasure) -> None:
+    from probes.eraser import erase_session
+    from probes.reader import RingError
+
+    erasure.looked_at += 1
+    try:
+        done = erase_session(path, subject.hashes, subject.raw)
+    except FileNotFoundError:
+        return  # drained and removed meanwhile
+    except (RingError, OSError) as error:
+        erasure.missed(place, path, f"{type(error).__name__}: {error}")
+        return
+    erasure.done(place, path, done.rows + done.slots)
+    for count, why in (
+        (done.in_flight, "requests in flight; run it again when they have ended"),
+        (done.waiting, "rows that the service overwrites next; run it again after some requests"),
+        (done.elsewhere, "places in texts of the program's own (labels); they go with the file: restart the service"),
+    ):
+        if count:
+            erasure.missed(place, path, f"{count} {why}")
+
+
+def _archive(subject: Subject, ring_dir: Path, folder: Path, erasure: Erasure) -> None:
+    from exporters.archive.erase import ArchiveBusyError
+    from exporters.archive.erase import erase as erase_segments
+
+    if not folder.is_dir():
+        return
+    erasure.looked_at += 1
+    if subject.session_id is None:
+        erasure.missed("archive", folder, "it can only be searched by the session id itself; give that")
+        return
+    try:
+        done = erase_segments(folder, ring_dir, subject.session_id)
+    except (ArchiveBusyError, OSError) as error:
+        erasure.missed("archive", folder, str(error))
+        return
+    erasure.done("archive", folder, done.rows)
+    for name, why in done.unreadable.items():
+        erasure.missed("archive", folder / name, why)
+
+
+def _bundles(subject: Subject, folder: Path, erasure: Erasure) -> None:
+    from inferdeck.bundle.forget import erase_in_bundle
+
+    for path in sorted(folder.glob("*.tar.gz")):
+        erasure.looked_at += 1
+        try:
+            erasure.done("bundle", path, erase_in_bundle(path, subject.hashes, subject.words, LEAST_SEARCHED))
+        except (CannotRun, OSError) as error:
+            erasure.missed("bundle", path, str(error))
+
+
+def _show(console: Console, payload: dict[str, Any]) -> None:
+    for one in payload["places"]:
+        console.print(f"erased   {one['place']}: {one['count']} in {one['path']}", markup=False)
+    for one in payload["unreached"]:
+        console.print(f"LEFT     {one['place']}: {one['path']}: {one['reason']}", markup=False, style="bold red")
+    for one in payload["beyond_reach"]:
+        console.print(f"not ours {one}", markup=False, style="dim")
+    left = f"; {len(payload['unreached'])} could not be reached" if payload["unreached"] else ""
+    console.print(f"{len(payload['places'])} places erased, {payload['looked_at']} looked at{left}", style="bold")

@@ -1,0 +1,79 @@
+"""Copies of rings: only the window, no session ids, and readers find in them what they find in the original."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from exporters.rows import load_rows
+from inferdeck.bundle.redact import Redactor
+from inferdeck.bundle.rings import copy_window
+from inferdeck.drill.evidence import hold_alive
+from probes.reader import RingFile
+from tests.inferdeck.bundle.conftest import ME, YOU, Fly
+
+
+def test_a_copy_reads_as_the_original_without_session_ids(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """Same numbers, texts, stages, open requests; the id is the hash; the folder's key stays behind."""
+    fly()
+    original = load_rows(ring_dir)
+
+    copies = copy_window(ring_dir, tmp_path / "copy", 0, Redactor())
+
+    with hold_alive(tmp_path / "copy", copies.alive):
+        copy = load_rows(tmp_path / "copy")
+    assert (30, 0, []) == (copies.rows, copies.left_out, copies.unreadable)
+    for name in ("start_unix_ns", "duration_ns", "trace_lo", "tokens", "session_hash", "route", "worker", "build"):
+        assert np.array_equal(original[name], copy[name]), name
+    assert original.stages == copy.stages
+    assert [f"{number:016x}" for number in original["session_hash"]] == copy["session"].tolist()
+    assert [(one.trace_id, one.stage, one.alive) for one in original.open] == [
+        (one.trace_id, one.stage, one.alive) for one in copy.open
+    ]
+    assert [path.name for path in ring_dir.glob("*.ring")] == [path.name for path in (tmp_path / "copy").iterdir()]
+
+
+def test_nothing_of_a_person_is_left_in_a_copy(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """Ids go wherever they stand: rows, open slots, status page; addresses go from labels."""
+    fly()
+    copy_window(ring_dir, tmp_path / "copy", 0, Redactor())
+
+    (path,) = (tmp_path / "copy").iterdir()
+    raw = path.read_bytes()
+    assert [] == [word for word in (ME, YOU, "who@example.org") if word.encode() in raw]
+    assert 0o600 == path.stat().st_mode & 0o777
+    with RingFile(path) as ring:
+        assert "saw " in (ring.status() or {})["note"]
+
+
+def test_only_the_window_is_copied(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """Rows that ended before it stay; an older worker's file has no rows but is there."""
+    fly(ago_seconds=3600)
+    fly(rows=7, ago_seconds=30)
+
+    copies = copy_window(ring_dir, tmp_path / "copy", time.time_ns() - 10**9 * 900, Redactor())
+
+    assert (7, 2) == (copies.rows, len(copies.alive))
+    assert 7 == len(load_rows(tmp_path / "copy"))
+
+
+def test_a_ring_that_has_wrapped_keeps_its_latest_rows(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """What the bundle may not hold is counted, oldest first."""
+    fly(rows=300, ring_rows=64)
+
+    copies = copy_window(ring_dir, tmp_path / "copy", 0, Redactor(), most=20)
+
+    assert (20, 44) == (copies.rows, copies.left_out)
+    assert list(range(280, 300)) == load_rows(tmp_path / "copy")["tokens"].tolist()
+
+
+def test_a_damaged_file_costs_that_file(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """It is named and the others are copied."""
+    fly()
+    (ring_dir / "x.ring").write_bytes(b"no ring")
+
+    copies = copy_window(ring_dir, tmp_path / "copy", 0, Redactor())
+
+    assert (30, ["x.ring"]) == (copies.rows, copies.unreadable)

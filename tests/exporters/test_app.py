@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from exporters.archive.segment import Segment, list_segments
 from exporters.names import METRICS
 from exporters.rows import load_rows
 
@@ -234,6 +235,36 @@ def test_totals_stay_true_over_workers_kills_and_restarts(
     assert [view["status"] for view in views].count("unfinished") == 1
     assert seen == sorted(seen)
     assert exporter.stop(signal.SIGTERM) == 0
+
+
+def test_rows_that_left_their_ring_are_found_after_kills(
+    environment: dict[str, str], processes: list[Any], tmp_path: Path
+) -> None:
+    """The ring goes round twice while the exporter is killed again and again: each row is kept, and once."""
+    exporter, worker = ExporterProcess(environment), Worker(tmp_path / "rings")
+    processes += [exporter, worker]
+    for _ in range(3):
+        # Together with what may wait already (half a lap) less than a lap.
+        worker.serve(count=7000)
+        exporter.restart(signal.SIGKILL)
+    table = load_rows(tmp_path / "rings", archive_dir=tmp_path / "state" / "archive")
+    assert list(range(21_000)) == sorted(table["seq"].tolist())
+    assert 16_384 == len(load_rows(tmp_path / "rings"))
+    assert exporter.metrics()["telemetry_archive_bytes"] > 0
+    first = f"{int(table['trace_hi'][0]):016x}{int(table['trace_lo'][0]):016x}"
+    found = exporter.get(f"/api/traces?trace_id={first}")
+    assert ("found", 1, ["ring", "archive"]) == (found["result"], len(found["traces"]), found["sources"])
+    exporter.stop(signal.SIGTERM)
+    assert 21_000 == archived_rows(tmp_path / "state" / "archive")
+
+
+def archived_rows(folder: Path) -> int:
+    """How many rows all segments hold."""
+    count = 0
+    for path in list_segments(folder):
+        with Segment(path) as segment:
+            count += sum(block.rows for block in segment.blocks())
+    return count
 
 
 def test_bounds_are_close_around_what_is_measured(processes: list[Any], tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from tests.exporters.archive.conftest import Clock
     from tests.exporters.conftest import Flight
 
+ROOT = Path(__file__).resolve().parents[3]
 Make = Callable[..., Archiver]
 Fly = Callable[..., "Flight"]
 START = 1_700_000_000_000_000_000
@@ -300,3 +304,36 @@ def test_a_damaged_ring_file_costs_its_own_rows(ring_dir: Path, fly: Fly, archiv
     (ring_dir / "00000000-0000000000000000.ring").write_bytes(b"no ring")
     one.look(everything=True)
     assert {good.path.name} == {ring for ring, _ in sequences(folder)}
+
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.sealing import write_segment
+
+def die(unfinished, path):
+    if sys.argv[3] == "after":
+        os.replace(unfinished, path)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write = lambda folder, parts: write_segment(folder, parts, replace=die)
+Archiver(Path(sys.argv[1]), Path(sys.argv[2]), Limits(rows=64), write=write).look(everything=True)
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_kill_in_the_middle_of_sealing_costs_and_doubles_nothing(
+    ring_dir: Path, fly: Fly, archiver: Make, folder: Path, when: str
+) -> None:
+    """SIGKILL right before, or right after, a segment gets its name: each row is archived once in the end."""
+    flights = [fly(), fly()]
+    for _ in range(3):
+        for flight in flights:
+            fill(flight, 30)
+        command = [sys.executable, "-c", DYING, str(ring_dir), str(folder), when]
+        assert -signal.SIGKILL == subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
+    assert [] != list(folder.glob(f"*{PART_SUFFIX}")) or when == "after"
+    archiver().look(everything=True)
+    assert 180 == len(sequences(folder)) == len(set(sequences(folder)))
+    assert [] == list(folder.glob(f"*{PART_SUFFIX}"))

@@ -5,13 +5,18 @@ from __future__ import annotations
 import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any, Final
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from service.admin import bind
+from service.admin import AdminServer, AdminView, admin_app, bind
+from service.identity import commit, version
+from service.lifecycle import State
 from service.plugins import load_middleware
+from service.service_metrics import Snapshot
 from service.settings import ENV_PREFIX, Settings, SettingsError, load_settings, unknown_variables
 
 __all__ = ["main"]
@@ -39,6 +44,19 @@ def _take(host: str, port: int, setting: str, *, shared: bool = False) -> socket
         raise _CannotRunError(
             f"cannot bind {host}:{port} ({told}); set {ENV_PREFIX}{setting} or stop what uses it"
         ) from error
+
+
+@contextmanager
+def _starting(settings: Settings, bound: socket.socket) -> Iterator[None]:
+    """Say on the admin port that the service is starting while the body runs: a heavy import is late, not dead."""
+    seen = Snapshot(version(), commit(), "", settings.fingerprint, "starting", {})
+    view = AdminView(lambda: State("starting"), lambda: 0.0, lambda: seen, settings.live_tick_limit_seconds)
+    server = AdminServer(admin_app(view), bound)
+    server.start()
+    try:
+        yield
+    finally:
+        server.stop()
 
 
 def _configure(settings: Settings) -> uvicorn.Config:
@@ -73,12 +91,13 @@ def main() -> int:
         settings = load_settings()
         for name in unknown_variables():
             sys.stderr.write(f"service: warning: {name} is no setting and is ignored\n")
-        for name in settings.middleware:
-            # Workers load it again; a name that cannot be loaded shall stop the start, not every worker in turn.
-            load_middleware(name)
         taken = _take(settings.host, settings.port, "PORT")
         # Only tried here: the workers bind it themselves, after they have started.
-        _take(settings.admin_host, settings.admin_port, "ADMIN_PORT").close()
+        admin = _take(settings.admin_host, settings.admin_port, "ADMIN_PORT")
+        with _starting(settings, admin) if settings.middleware else closing(admin):
+            for name in settings.middleware:
+                # Workers load it again; a name that cannot be loaded shall stop the start, not every worker in turn.
+                load_middleware(name)
     except (SettingsError, _CannotRunError) as error:
         sys.stderr.write(f"service: {error}\n")
         return 2

@@ -250,6 +250,27 @@ def test_nothing_of_all_that_was_a_500_and_the_log_has_no_text(running: Running)
     assert running.ready().status_code == 200
 
 
+def test_a_heavy_import_is_late_and_not_dead(launch: Launch, tmp_path: Path) -> None:
+    """The admin port says that it is warming up while a middleware is imported, and the service gets ready after it."""
+    gate = tmp_path / "gate"
+    (tmp_path / "heavy.py").write_text(
+        f"import pathlib, time\nwhile not pathlib.Path({str(gate)!r}).exists():\n    time.sleep(0.01)\n"
+        "def wrap(app):\n    return app\n"
+    )
+    with launch(middleware=f"{tmp_path}/heavy.py:wrap") as running:
+        until = time.monotonic() + 30
+        answer = None
+        while answer is None and time.monotonic() < until:
+            with contextlib.suppress(httpx.TransportError):
+                answer = running.ready()
+            time.sleep(0.05)
+        gate.touch()
+        running.wait_ready()
+
+    assert answer is not None, running.log.read_text()
+    assert (503, "starting") == (answer.status_code, answer.json()["phase"])
+
+
 def test_stops_cleanly_on_a_signal(launch: Launch) -> None:
     """SIGTERM ends it with 0."""
     with launch() as own:

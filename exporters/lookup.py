@@ -2,8 +2,8 @@
 
 Rings first: a row that leaves its ring in between was sealed before (archive/archiver.py), and is found afterwards.
 
-Cost     a session: 8 bytes a row are scanned, in rings and archive alike; a trace: as much in the archive, but all rows
-         of the rings are read; the slowest and errors: all rows of the rings, the archive's blocks that can hold one.
+Cost     a session: 8 bytes a row are scanned, in rings and archive alike; a trace: as much in the archive, all bytes of
+         the rings; the slowest and errors: all rows of the rings are read, and the archive's blocks that can hold one.
 Absent   an unknown id is an empty list; `exporters.answer` tells whether the rows of the asked time are kept at all.
 """
 
@@ -26,6 +26,7 @@ from exporters.archive.keys import hashes_of
 from exporters.archive.reader import Archive
 from exporters.names import OUTCOMES
 from exporters.ring_folder import READ_ERRORS, open_rings
+from exporters.ring_scan import rows_of_trace
 from exporters.row_plan import RowPlan
 from exporters.rows import OpenRequest, open_requests
 from exporters.trace_view import TraceView, view_open, view_row
@@ -78,12 +79,12 @@ def find_trace(
     """
     if not _TRACE_ID.fullmatch(trace_id):
         return []
-    high, low = np.uint64(int(trace_id[:16], 16)), np.uint64(int(trace_id[16:], 16))
+    high, low = int(trace_id[:16], 16), int(trace_id[16:], 16)
     return _views(
         Path(ring_dir),
-        lambda ring: _select(ring, lambda rows: (rows["trace_lo"] == low) & (rows["trace_hi"] == high)),
+        lambda ring: rows_of_trace(ring, high, low),
         lambda request: request.trace_id == trace_id.lower(),
-        _of_trace(archive, int(high), int(low)) if archive else (),
+        _of_trace(archive, high, low) if archive else (),
         now_unix_ns,
     )
 

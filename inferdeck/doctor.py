@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
+import re
 import stat
 import sys
 import time
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inferdeck.checks import Check, guarded
+from inferdeck.doctor_rows import clock, exporter_state, room, row_files
 from inferdeck.settings import StackSettings
 from inferdeck.stack.ports import is_free, listener
 from inferdeck.stack.process import is_alive
@@ -22,8 +23,8 @@ __all__ = ["examine"]
 
 PACKAGES = ("inferdeck", "probes", "exporters", "alerts", "dashboards", "runbooks", "service")
 SERVING = ("onnxruntime", "tokenizers")
-# four workers' rings of 16 MiB; less means the recorder falls back and rows do not survive a kill
-ROOM_BYTES = 64 * 1024 * 1024
+# older ones refuse keep_firing_for in rules, or matchers in routes (their release notes); both are in our files
+OLDEST = {"prometheus": (2, 42), "promtool": (2, 42), "prometheus-alertmanager": (0, 22), "amtool": (0, 22)}
 TOOL_TIMEOUT_SECONDS = 10.0
 
 
@@ -37,11 +38,13 @@ def examine(settings: StackSettings) -> list[Check]:
         "python": _python,
         "imports": _imports,
         "folders": lambda: _folders(settings),
-        "memory file system": lambda: _room(settings),
+        "row files": lambda: row_files(settings.ring_path),
+        "room for rows": lambda: room(settings),
         "ports": lambda: _ports(settings),
         "tools": _tools,
         "model": lambda: _model(settings),
-        "clock": _clock,
+        "exporter state": lambda: exporter_state(settings.state_path, _exporter_runs(settings)),
+        "clock": lambda: clock(settings, Path(__file__)),
         "stack": lambda: _stack(settings),
     }
     return [check for name, look in looks.items() for check in guarded(name, look)]
@@ -98,25 +101,20 @@ def _folders(settings: StackSettings) -> Iterator[Check]:
                 name, "fail", f"{folder} belongs to user {info.st_uid}", f"set {variable} to a folder of your own"
             )
         elif stat.S_IMODE(info.st_mode) & 0o077:
-            # rows, logs and reports hold session ids, which are personal data
-            yield Check(
-                name, "warn", f"{folder} is open to others ({stat.S_IMODE(info.st_mode):o})", f"chmod 700 {folder}"
-            )
+            # rows, logs and reports hold session ids, which are personal data; the recorder refuses such a folder
+            state, told = ("fail", ": no rows are kept there") if name == "row folder" else ("warn", "")
+            detail = f"{folder} is open to others ({stat.S_IMODE(info.st_mode):o}){told}"
+            yield Check(name, state, detail, f"chmod 700 {folder}")
+        elif name == "row folder" and folder.is_symlink():
+            yield Check(name, "fail", f"{folder} is a link, which the recorder does not follow", f"set {variable}")
         else:
             yield Check(name, "ok", str(folder))
 
 
-def _room(settings: StackSettings) -> Iterator[Check]:
-    folder = settings.ring_path
-    there = next(place for place in (folder, *folder.parents) if place.exists())
-    usage = shutil.disk_usage(there)
-    text = f"{usage.free // 1024**2} MiB free of {usage.total // 1024**2} MiB where rows go ({there})"
-    if usage.free < ROOM_BYTES:
-        yield Check(
-            "room for rows", "warn", text, "free some, or set INFERDECK_RING_DIR (in a container: raise --shm-size)"
-        )
-    else:
-        yield Check("room for rows", "ok", text)
+def _exporter_runs(settings: StackSettings) -> bool:
+    state = read_state(settings.state_path)
+    part = state.part("exporter") if state else None
+    return bool(part and part.record and is_alive(part.record))
 
 
 def _ours(settings: StackSettings) -> StackState | None:
@@ -155,8 +153,20 @@ def _tools() -> Iterator[Check]:
         done = subprocess.run(
             [str(path), "--version"], capture_output=True, text=True, timeout=TOOL_TIMEOUT_SECONDS, check=False
         )
-        first = (done.stdout or done.stderr).strip().partition("\n")[0].partition("(")[0].strip()
-        yield Check(name, "ok" if done.returncode == 0 else "fail", f"{first or 'does not run'} ({path})")
+        yield _tool(name, path, done.returncode, done.stdout or done.stderr)
+
+
+def _tool(name: str, path: Path, code: int, output: str) -> Check:
+    first = output.strip().partition("\n")[0].partition("(")[0].strip()
+    mend = "`python -m inferdeck.tool_install` fetches one that fits"
+    if code != 0:
+        return Check(name, "fail", f"{first or 'does not run'} ({path})", mend)
+    found = re.search(r"version (\d+)\.(\d+)", first)
+    oldest = OLDEST[name]
+    if found is None or (int(found[1]), int(found[2])) < oldest:
+        wanted = ".".join(map(str, oldest))
+        return Check(name, "warn", f"{first} ({path}); our files need {wanted} or newer", mend)
+    return Check(name, "ok", f"{first} ({path})")
 
 
 def _model(settings: StackSettings) -> Iterator[Check]:
@@ -172,18 +182,6 @@ def _model(settings: StackSettings) -> Iterator[Check]:
         )
     else:
         yield Check("model", "ok", f"{found.version} in {settings.model_path}")
-
-
-def _clock() -> Iterator[Check]:
-    """Prometheus refuses samples from a clock that jumps; a clock before our own files is wrong for sure."""
-    newest = Path(__file__).stat().st_mtime
-    now = time.time()
-    if now < newest - 86400:
-        yield Check(
-            "clock", "fail", f"the clock says {time.ctime(now)}, older than this program", "set the machine's clock"
-        )
-    else:
-        yield Check("clock", "ok", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
 
 
 def _stack(settings: StackSettings) -> Iterator[Check]:

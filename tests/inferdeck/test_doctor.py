@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from inferdeck.checks import Check, guarded, report
-from inferdeck.doctor import examine
+from inferdeck.doctor import _tool, examine
 from inferdeck.settings import PORT_FIELDS, StackSettings, load_settings
 from inferdeck.stack.ports import free_ports
+from inferdeck.version import ROOT
 
 
 @pytest.fixture
@@ -54,6 +58,55 @@ def test_a_folder_open_to_others_is_warned_of(settings: StackSettings) -> None:
     check = found(settings)["state folder"]
 
     assert ("warn", f"chmod 700 {settings.state_path}") == (check.state, check.mend)
+
+
+def test_a_row_folder_that_the_recorder_refuses_fails(settings: StackSettings, tmp_path: Path) -> None:
+    """Open to others, or a link: the recorder would keep no rows there, so neither is a mere warning."""
+    settings.ring_path.mkdir(mode=0o755)
+    settings.ring_path.chmod(0o755)
+    wide = found(settings)["row folder"]
+    settings.ring_path.rmdir()
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    settings.ring_path.symlink_to(tmp_path / "elsewhere")
+    link = found(settings)["row folder"]
+
+    assert [("fail", True), ("fail", True)] == [
+        (wide.state, "no rows are kept" in wide.detail), (link.state, "is a link" in link.detail)
+    ]  # fmt: skip
+
+
+def test_a_folder_of_ours_that_hides_a_package_is_told(tmp_path: Path) -> None:
+    """A user's folder called `service` on the path wins over ours: the line names it and the mend."""
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service" / "__init__.py").touch()
+    code = "from inferdeck.doctor import _imports; print(next(iter(_imports())))"
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], env={"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+
+    assert f"service is {tmp_path / 'service'}" in done.stdout
+    assert "state='fail'" in done.stdout
+    assert "PYTHONPATH" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "output", "state"),
+    [
+        ("prometheus", 0, "prometheus, version 2.42.0+ds (branch: debian/sid)", "ok"),
+        ("prometheus", 0, "prometheus, version 3.1.0 (branch: HEAD)", "ok"),
+        ("promtool", 0, "promtool, version 2.41.0 (branch: HEAD)", "warn"),
+        ("amtool", 0, "amtool, version 0.21.0", "warn"),
+        ("prometheus-alertmanager", 0, "alertmanager, version 0.25.0", "ok"),
+        ("amtool", 0, "something else", "warn"),
+        ("amtool", 127, "", "fail"),
+    ],
+)
+def test_a_tool_that_is_too_old_for_our_files_is_told(name: str, code: int, output: str, state: str) -> None:
+    """Rules with keep_firing_for need Prometheus 2.42, routes with matchers Alertmanager 0.22."""
+    check = _tool(name, Path("/x"), code, output)
+
+    assert (state, state != "ok") == (check.state, bool(check.mend))
 
 
 def test_a_damaged_model_fails(settings: StackSettings) -> None:

@@ -85,7 +85,7 @@ class AlertLinks:
             ]
         except Unreachable as error:
             raise self.places.silent("alertmanager", error) from error
-        self._sent = "through Alertmanager"
+        self._sent = "sent through Alertmanager"
         if routed and routed != [RECEIVER]:
             raise Broken(
                 f"the alert goes to {', '.join(routed)}", "put the self-test's route first in its configuration"
@@ -110,14 +110,14 @@ class AlertLinks:
                 # the page is our own and short: looked through as text
                 if f'"{self.run_id}"'.encode() not in body:
                     return None
-                return f"arrived {self._sent}; acknowledged, no triage started"
+                return f"arrived, {self._sent}; acknowledged, no triage started"
 
             seen = self.moment.wait_for(arrived, WEBHOOK_SECONDS, 0.2)
         except Unreachable as error:
             raise self.places.silent("triage", error) from error
         if seen is None:
             raise Broken(
-                f"the alert did not arrive {self._sent} within {WEBHOOK_SECONDS:.0f} s",
+                f"the alert, {self._sent}, did not arrive within {WEBHOOK_SECONDS:.0f} s",
                 "is Alertmanager's webhook address the triage service's? its log tells",
             )
         return seen
@@ -129,7 +129,7 @@ class AlertLinks:
         status, body = post_json(f"{url}/webhook", payload, 3.0, headers)
         if status != 202:
             raise Broken(f"/webhook answers {status}: {body[:200].decode(errors='replace')}", "look at its log")
-        self._sent = "directly, as there is no notifier,"
+        self._sent = "posted directly as there is no notifier"
 
     def _alert(self) -> dict[str, Any]:
         now = self.moment.wall()

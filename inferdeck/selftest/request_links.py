@@ -16,7 +16,7 @@ __all__ = ["MARK", "RequestLinks"]
 # what tells the request from others: the start of its session id, and its client release
 MARK = "inferdeck-selftest"
 # a real request of the contract; its text is stored nowhere, as no text is
-BODY = {"text": "A self-test of the service: this book is great.", "product_id": "ST00000000"}
+BODY = {"text": "A self test of the service, this book is great.", "product_id": "ST00000000"}
 ANSWER_SECONDS = 5.0
 ROW_SECONDS = 2.0
 EXPORTER_SECONDS = 5.0

@@ -17,6 +17,7 @@ from inferdeck.result import Outcome
 from inferdeck.schema import validate
 from inferdeck.selftest.link import Moment
 from inferdeck.selftest.places import PORT_OF_PART, Places, find_places
+from inferdeck.selftest.request_links import BODY
 from inferdeck.selftest.run import selftest
 from inferdeck.settings import PORT_FIELDS, load_settings
 from inferdeck.stack.ports import free_ports
@@ -27,6 +28,7 @@ from probes.folder import session_hash
 from probes.plan import FIXED_INDEX, StageSpec
 from probes.ringfile import open_ring
 from probes.settings import Identity
+from service.contract import read_request
 
 NAMES = ["service", "row", "exporter", "prometheus", "rules", "notifier", "webhook", "trace"]
 STAMP = {"version": "1", "commit": "c", "started": "2026-01-01T00:00:00.000Z", "took_s": 0.1}
@@ -297,6 +299,11 @@ def test_places_come_from_the_running_stack_or_the_settings(tmp_path: Path, monk
     assert (False, f"http://127.0.0.1:{ports['triage_port']}") == (before.recorded, before.urls["triage"])
     assert (True, {"prometheus": "not found"}) == (after.recorded, after.left_out)
     assert "http://127.0.0.1:1" == after.urls["service"]
+
+
+def test_the_request_keeps_the_contract() -> None:
+    """The service would refuse another one, and the self-test would call it broken."""
+    assert BODY["text"] == read_request(json.dumps(BODY).encode()).text
 
 
 def test_waiting_ends_in_time() -> None:

@@ -85,8 +85,13 @@ class _Work:
                 seq_len=width,
                 padding_ratio=1.0 - len(encoded.ids) / width,
             )
-        with self._record.stage("model.forward") as stage:
-            stage.set(seq_len=width, batch_size=1, device_type=backend.device_type, model_version=backend.version)
+        with self._record.stage(
+            "model.forward",
+            seq_len=width,
+            batch_size=1,
+            device_type=backend.device_type,
+            model_version=backend.version,
+        ):
             return backend.forward(ids, mask)
 
 

@@ -8,12 +8,13 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
 import uvicorn
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from exporters.exporter import CannotStartError, Exporter
 from exporters.settings import ExporterSettings
@@ -40,14 +41,25 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
     except ValidationError as error:
         # One line, one mend: the others come up at the next try.
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "settings"
         # The value itself is not shown: it may be a secret.
-        _log.error("cannot start: %s: %s", field, first["msg"].removeprefix("Value error, "))
+        _log.error("cannot start: %s: %s", _variable(first["loc"]), first["msg"].removeprefix("Value error, "))
+        return 2
+    except SettingsError as error:
+        # A value that should be JSON and is none never gets to be validated.
+        _log.error("cannot start: INFERDECK_EXPORTER_*: %s", error)
         return 2
     except CannotStartError as error:
         _log.error("cannot start: %s", error)
         return 2
     return 0
+
+
+def _variable(place: Sequence[int | str]) -> str:
+    """Return the variable of the environment that sets the field at *place* of the settings."""
+    name = ".".join(map(str, place))
+    if not name:
+        return "settings"
+    return name if name.startswith("INFERDECK_") else f"INFERDECK_EXPORTER_{name.upper()}"
 
 
 def serve(settings: ExporterSettings) -> None:

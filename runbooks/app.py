@@ -48,9 +48,10 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
         serve(TriageSettings(**(overrides or {})))
     except ValidationError as error:
         first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "settings"
+        name = ".".join(map(str, first["loc"])) or "settings"
+        variable = name if not name.islower() or name == "settings" else f"INFERDECK_TRIAGE_{name.upper()}"
         # The value itself is not shown: it may be a secret.
-        _log.error("cannot start: %s: %s", field, first["msg"].removeprefix("Value error, "))
+        _log.error("cannot start: %s: %s", variable, first["msg"].removeprefix("Value error, "))
         return 2
     except CannotStartError as error:
         _log.error("cannot start: %s", error)

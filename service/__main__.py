@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import socket
 import sys
@@ -41,9 +42,11 @@ def _take(host: str, port: int, setting: str, *, shared: bool = False) -> socket
         return bind(host, port, shared=shared)
     except OSError as error:
         told = error.strerror or str(error)
-        raise _CannotRunError(
-            f"cannot bind {host}:{port} ({told}); set {ENV_PREFIX}{setting} or stop what uses it"
-        ) from error
+        if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            mend = f"set {ENV_PREFIX}{setting.replace('PORT', 'HOST')} to an address of this machine"
+        else:
+            mend = f"set {ENV_PREFIX}{setting} or stop what uses it"
+        raise _CannotRunError(f"cannot bind {host}:{port} ({told}); {mend}") from error
 
 
 @contextmanager

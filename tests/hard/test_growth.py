@@ -78,7 +78,12 @@ def nobody() -> Iterator[str]:
 def test_200000_requests_add_no_memory_no_series_and_no_file(tmp_path: Path, nobody: str) -> None:
     """Everything that clients choose is new in each request, the collector is down, and nothing grows with them."""
     settings = ExporterSettings(
-        ring_dir=tmp_path / "rings", state_dir=tmp_path / "state", otlp_endpoint=nobody, otlp_queue_spans=5_000
+        ring_dir=tmp_path / "rings",
+        state_dir=tmp_path / "state",
+        otlp_endpoint=nobody,
+        otlp_queue_spans=5_000,
+        archive_rows=8192,
+        archive_bytes=2 << 20,
     )
     exporter = Exporter(settings)
     exporter.start()
@@ -112,5 +117,6 @@ def test_200000_requests_add_no_memory_no_series_and_no_file(tmp_path: Path, nob
     # 140,000 requests that kept 100 bytes each would be 14 MB; the allocator's own noise is below 6.
     assert max(memory) - memory[0] < 8_000_000
     assert {series_seen[0]} == set(series_seen)
-    assert {files_seen[0]} == set(files_seen)
-    assert max(descriptors) <= descriptors[0] + 2
+    # A segment of the archive in the making has up to three files; without a bound there would be 17 segments more.
+    assert max(files_seen) <= min(files_seen) + 4
+    assert max(descriptors) <= min(descriptors) + 4

@@ -57,9 +57,10 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
 def _variable(place: Sequence[int | str]) -> str:
     """Return the variable of the environment that sets the field at *place* of the settings."""
     name = ".".join(map(str, place))
-    if not name:
-        return "settings"
-    return name if name.startswith("INFERDECK_") else f"INFERDECK_EXPORTER_{name.upper()}"
+    if not name.islower():
+        return name or "settings"
+    shared = {"ring_dir", "state_dir"}
+    return f"INFERDECK_{name.upper()}" if name in shared else f"INFERDECK_EXPORTER_{name.upper()}"
 
 
 def serve(settings: ExporterSettings) -> None:

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -48,15 +48,22 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
         serve(TriageSettings(**(overrides or {})))
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(map(str, first["loc"])) or "settings"
-        variable = name if not name.islower() or name == "settings" else f"INFERDECK_TRIAGE_{name.upper()}"
         # The value itself is not shown: it may be a secret.
-        _log.error("cannot start: %s: %s", variable, first["msg"].removeprefix("Value error, "))
+        _log.error("cannot start: %s: %s", _variable(first["loc"]), first["msg"].removeprefix("Value error, "))
         return 2
     except CannotStartError as error:
         _log.error("cannot start: %s", error)
         return 2
     return 0
+
+
+def _variable(place: Sequence[int | str]) -> str:
+    """Return the variable of the environment that sets the field at *place* of the settings."""
+    name = ".".join(map(str, place))
+    if not name.islower():
+        return name or "settings"
+    shared = {"ring_dir", "state_dir", "prometheus_url"}
+    return f"INFERDECK_{name.upper()}" if name in shared else f"INFERDECK_TRIAGE_{name.upper()}"
 
 
 def make_watch(settings: TriageSettings) -> TriageWatch:

@@ -101,10 +101,10 @@ def test_a_taken_port_is_one_line_and_exit_2(tmp_path: Path, caplog: pytest.LogC
 
 
 def test_a_wrong_setting_is_one_line_without_its_value(caplog: pytest.LogCaptureFixture) -> None:
-    """The field and the fault are named, not what was given: it may be a secret."""
+    """The variable and the fault are named, not what was given: it may be a secret."""
     assert 2 == main({"prometheus_url": "ftp://user:hidden@host"})
 
-    assert "prometheus_url" in caplog.text
+    assert "INFERDECK_PROMETHEUS_URL" in caplog.text
     assert "hidden" not in caplog.text
 
 

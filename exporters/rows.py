@@ -1,7 +1,7 @@
 """All rows of a folder as one table of decoded columns: what look-up and triage read.
 
 Bounded: by the folder, which holds at most (live workers + kept last flights) x ring rows; of the archive, by the
-window that is asked for and by 1,000,000 rows, the latest; about 500 bytes a row.
+window that is asked for and by a number of rows, the latest; about 500 bytes a row, three times that while joined.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ Array = npt.NDArray[Any]
 
 _log = logging.getLogger(__name__)
 
-_MOST_ARCHIVED_ROWS: Final = 1_000_000
 # Header fields that every row gets as a column.
 _PER_RING: Final = ("build", "config", "model", "host", "service")
 
@@ -176,6 +175,7 @@ def load_rows(
     *,
     archive_dir: Path | str | None = None,
     archive_until_ns: int | None = None,
+    most_archived: int = 200_000,
 ) -> RowTable:
     """Return the rows of all ring files, live and last flight, and of the archive those that left their rings.
 
@@ -185,6 +185,7 @@ def load_rows(
         until_ns: Only requests that started at or before this.
         archive_dir: Folder of the archive's segments; None for the rings alone.
         archive_until_ns: As *until_ns*, for the archive alone, of which nobody wants all hours that came after.
+        most_archived: Rows of the archive, at most; the latest are taken.
     """
     parts: list[tuple[dict[str, Array], dict[str, str]]] = []
     parents: dict[str, str | None] = {}
@@ -218,7 +219,9 @@ def load_rows(
         losses["torn"] += torn
     if archive_dir is not None:
         archive = Archive(Path(archive_dir))
-        for part in _archived(archive, held, since_ns, archive_until_ns if until_ns is None else until_ns):
+        for part in _archived(
+            archive, held, since_ns, archive_until_ns if until_ns is None else until_ns, most_archived
+        ):
             parts.append(_decoded(part.rows, part.header, part.strings, since_ns, until_ns))
             parents = dict(part.header.stages) | parents
         losses["segments"] = len(archive.unreadable)
@@ -264,7 +267,7 @@ def open_requests(ring: RingFile, alive: bool) -> list[OpenRequest]:
 
 
 def _archived(
-    archive: Archive, held: Mapping[str, Array], since_ns: int | None, until_ns: int | None
+    archive: Archive, held: Mapping[str, Array], since_ns: int | None, until_ns: int | None, room: int
 ) -> Iterator[Part]:
     """Yield the archived rows that are in none of the rings, the latest first, a bounded number."""
     lowest = {name: int(seqs.min()) for name, seqs in held.items() if len(seqs)}
@@ -272,14 +275,14 @@ def _archived(
     def left(ring: str, info: BlockInfo) -> bool:
         return ring not in lowest or info.first_seq < lowest[ring]
 
-    room = _MOST_ARCHIVED_ROWS
     for part in archive.window(since_ns, until_ns, left):
         here = held.get(part.ring)
         rows = part.rows if here is None else part.rows[~np.isin(part.rows["seq"], here)]
-        room -= len(rows)
-        if room < 0:
-            _log.warning("rows of the archive left out: more than %d in the window", _MOST_ARCHIVED_ROWS)
+        if len(rows) > room:
+            _log.warning("rows of the archive left out: there are more in the window than fit; narrow it")
+            yield replace(part, rows=rows[len(rows) - room :])
             return
+        room -= len(rows)
         yield replace(part, rows=rows)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +20,7 @@ __all__ = ["explain", "explain_traces"]
 
 # Requests of a quarter of an hour around a trace say what was usual then.
 AROUND_SECONDS: Final = 900.0
+MOST_ARCHIVED: Final = 10_000
 # A cause must account for this share of the extra time to be called the reason.
 LEAST_SHARE: Final = 0.5
 
@@ -39,17 +41,24 @@ def explain_traces(views: Sequence[TraceView], ring_dir: Path, archive_dir: Path
         ring_dir: Folder of ring files; if it cannot be read the traces say that nothing could be compared.
         archive_dir: Folder of the exporter's archive, for traces whose time the rings no longer hold.
     """
+    recent = _collected(RowSource(ring_dir), views, AROUND_SECONDS)
+    oldest = float(recent.start_s.min()) if recent is not None and len(recent.start_s) else math.inf
+    old = [view for view in views if view.start_unix_ns / 1e9 < oldest] if archive_dir else []
+    # Of the archive what came right before: a quarter of an hour of a busy service is a million rows.
+    around = _collected(RowSource(ring_dir, archive_dir, MOST_ARCHIVED), old, 1.0) or recent
+    return [explain(view, around if view in old else recent) for view in views]
+
+
+def _collected(source: RowSource, views: Sequence[TraceView], after_s: float) -> Rows | None:
+    """Return the requests from a quarter of an hour before the traces on; None when there are none to be had."""
     if not views:
-        return []
+        return None
     starts = [view.start_unix_ns / 1e9 for view in views]
     ends = [start + view.duration_s for start, view in zip(starts, views, strict=True)]
     try:
-        rows: Rows | None = RowSource(ring_dir, archive_dir).collect(
-            min(starts) - AROUND_SECONDS, max(ends) + AROUND_SECONDS
-        )
+        return source.collect(min(starts) - AROUND_SECONDS, max(ends) + after_s)
     except SourceMissingError:
-        rows = None
-    return [explain(view, rows) for view in views]
+        return None
 
 
 def explain(view: TraceView, rows: Rows | None) -> TraceView:

@@ -38,13 +38,15 @@ class RowSource:
     Args:
         ring_dir: The folder; it is only read.
         archive_dir: Folder of the exporter's archive, for times that the rings no longer hold.
+        most_archived: Rows of the archive, at most; the latest of the window are taken.
     """
 
     name = "ring"
 
-    def __init__(self, ring_dir: Path, archive_dir: Path | None = None) -> None:
+    def __init__(self, ring_dir: Path, archive_dir: Path | None = None, most_archived: int = 100_000) -> None:
         self.ring_dir = ring_dir
         self.archive_dir = archive_dir
+        self.most_archived = most_archived
 
     def collect(self, since: float, until: float) -> Rows:
         """Return the requests that ended or were in flight between two times, unix seconds.
@@ -60,6 +62,7 @@ class RowSource:
                 since_ns=int(since * 1e9),
                 archive_dir=self.archive_dir,
                 archive_until_ns=int(until * 1e9),
+                most_archived=self.most_archived,
             )
         except OSError as error:
             raise SourceMissingError(f"{self.ring_dir} cannot be read: {error.strerror}") from error

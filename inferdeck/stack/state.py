@@ -15,7 +15,16 @@ from typing import Any
 from inferdeck.errors import CannotRun
 from inferdeck.stack.process import ProcessRecord, is_alive
 
-__all__ = ["PartState", "StackState", "make_private_folder", "only_stack", "read_state", "write_private", "write_state"]
+__all__ = [
+    "PartState",
+    "StackState",
+    "make_private_folder",
+    "only_stack",
+    "read_state",
+    "state_file",
+    "write_private",
+    "write_state",
+]
 
 FORMAT = 1
 

@@ -20,7 +20,7 @@ from inferdeck.errors import CannotRun, Interrupted
 from inferdeck.stack.embedded import EmbeddedStack, Say
 from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.process import ProcessRecord, kernel_start_ticks
-from inferdeck.stack.state import only_stack
+from inferdeck.stack.state import make_private_folder, only_stack, state_file, write_state
 
 __all__ = ["main", "supervise"]
 
@@ -68,9 +68,20 @@ def supervise(plan: StackPlan, say: Say, on_ready: Say = lambda _line: None) -> 
                 if mending.is_set():
                     mending.clear()
                     _mend(stack, say)
+                _keep_record(stack, say)
         finally:
             for report in stack.stop():
                 say(f"{report.name}: stopped ({report.how}, {report.took_seconds:.1f} s)")
+
+
+def _keep_record(stack: EmbeddedStack, say: Say) -> None:
+    """Write the record anew when somebody deleted the state folder: without it nobody could end this stack."""
+    state_dir = stack.plan.state_dir
+    if not state_file(state_dir).exists():
+        with contextlib.suppress(OSError, CannotRun):
+            make_private_folder(state_dir)
+            write_state(stack.state)
+            say(f"the record of the stack in {state_dir} was deleted under it; written anew")
 
 
 def _mend(stack: EmbeddedStack, say: Say) -> None:

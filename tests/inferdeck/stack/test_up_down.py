@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -131,6 +132,20 @@ def test_a_stack_from_up_to_down(console: Console, tmp_path: Path) -> None:
     console.run("down", "--purge")
     assert not (tmp_path / "rows").exists()
     assert [] == list((tmp_path / "state").iterdir())
+
+
+def test_a_stack_whose_state_folder_is_deleted_can_still_be_ended(console: Console, tmp_path: Path) -> None:
+    """`rm -rf .inferdeck` under a running stack costs its data; `down` finds and ends the processes all the same."""
+    pids = [part["pid"] for part in console.result("status")["parts"]] if console.result("up") else []
+    shutil.rmtree(tmp_path / "state", ignore_errors=True)
+    deadline = time.monotonic() + 10
+    while not (tmp_path / "state" / "run" / "stack.json").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+
+    down = console.result("down")
+
+    assert len(pids) <= len(down["stopped"])
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids if pid)
 
 
 def test_a_killed_part_is_told_and_up_starts_it_again(console: Console) -> None:

@@ -146,7 +146,7 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
     # rows before the archive: what the exporter seals from then on is masked already
     for path in sorted(ring_dir.glob("*.ring")):
         _ring(subject, path, "rows", erasure)
-    _archive(subject, ring_dir, state_dir / "archive", erasure)
+    _archive(subject, state_dir / "archive", erasure)
     for path in sorted(state_dir.glob("drills/**/*.ring")):
         _ring(subject, path, "evidence of a drill", erasure)
     _bundles(subject, state_dir / "bundles", erasure)
@@ -192,18 +192,15 @@ def _ring(subject: Subject, path: Path, place: str, erasure: Erasure) -> None:
             erasure.missed(place, path, f"{count} {why}")
 
 
-def _archive(subject: Subject, ring_dir: Path, folder: Path, erasure: Erasure) -> None:
-    from exporters.archive.erase import ArchiveBusyError
-    from exporters.archive.erase import erase as erase_segments
+def _archive(subject: Subject, folder: Path, erasure: Erasure) -> None:
+    from exporters.archive.erase import ArchiveBusyError, erase_hashes
 
     if not folder.is_dir():
         return
     erasure.looked_at += 1
-    if subject.session_id is None:
-        erasure.missed("archive", folder, "it can only be searched by the session id itself; give that")
-        return
     try:
-        done = erase_segments(folder, ring_dir, subject.session_id)
+        # the hashes are those of all keys that the archive was ever written with
+        done = erase_hashes(folder, subject.hashes)
     except (ArchiveBusyError, OSError) as error:
         erasure.missed("archive", folder, str(error))
         return

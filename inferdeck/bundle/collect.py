@@ -101,6 +101,7 @@ def _gather(
     folder: Path, report: dict[str, Any], settings: StackSettings, ring_dir: Path, prometheus: str
 ) -> dict[str, Any]:
     """Write everything into *folder* and return the manifest."""
+    from exporters.archive.reader import Archive
     from runbooks.prometheus_source import SourceMissingError
     from runbooks.redaction import redact
 
@@ -109,7 +110,9 @@ def _gather(
     except (KeyError, TypeError, ValueError) as error:
         raise CannotRun(f"the report has no window ({error})", "give --since 15m instead") from error
     redactor, missing = Redactor(), []
-    copies = copy_window(ring_dir, folder / "rings", int(since * 1e9), redactor)
+    # signs of life after the window are wanted, the rest of the day is not
+    archived = Archive(settings.state_path / "archive").window(int(since * 1e9), int((until + 300.0) * 1e9))
+    copies = copy_window(ring_dir, folder / "rings", int(since * 1e9), redactor, archived=archived)
     if not copies.alive:
         missing.append("rows")
     try:

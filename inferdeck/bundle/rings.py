@@ -6,7 +6,9 @@ The folder's key stays behind, so that a hash leads back to a session only where
 from __future__ import annotations
 
 import json
+import re
 import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exporters.archive.blocks import Part
 from inferdeck.bundle.redact import Redactor
 from inferdeck.stack.state import make_private_folder
 from probes.layout import (
@@ -27,7 +30,8 @@ from probes.layout import (
     encode_header,
     plan_layout,
 )
-from probes.reader import Header, RingError, RingFile, list_rings
+from probes.reader import OPEN_DTYPE, Header, RingError, RingFile, list_rings
+from probes.schema import Column, compile_revision
 
 __all__ = ["RingCopies", "copy_window"]
 
@@ -35,6 +39,7 @@ Rows = npt.NDArray[Any]
 
 # 100,000 rows of 700 bytes are 70 MB unpacked: fifteen minutes of 100 requests a second
 MOST_ROWS = 100_000
+RING_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,80}\.ring")
 META = (
     "service", "host", "pid", "worker", "boot_id", "ring_id", "started_unix_ns", "started_monotonic_ns",
     "build", "config", "model", "driver",
@@ -58,7 +63,27 @@ class RingCopies:
     unreadable: list[str] = field(default_factory=list)
 
 
-def copy_window(ring_dir: Path, target: Path, since_ns: int, redactor: Redactor, most: int = MOST_ROWS) -> RingCopies:
+@dataclass
+class _Worker:
+    """What is known of one ring file, be it from the file or from the archive."""
+
+    header: Header
+    strings: Sequence[str]
+    rows: Rows
+    slots: Rows
+    status: dict[str, Any] | None = None
+    alive: bool = False
+
+
+def copy_window(
+    ring_dir: Path,
+    target: Path,
+    since_ns: int,
+    redactor: Redactor,
+    *,
+    most: int = MOST_ROWS,
+    archived: Iterable[Part] = (),
+) -> RingCopies:
     """Copy the rows that ended at or after a time, those after the window too: they are signs of life.
 
     Args:
@@ -67,38 +92,96 @@ def copy_window(ring_dir: Path, target: Path, since_ns: int, redactor: Redactor,
         since_ns: Start of the window, ns since 1970.
         redactor: Learns the sessions, and masks what else the files hold.
         most: Most rows of all files together.
+        archived: What the exporter archived of the window, newest first, for what the rings no longer hold.
     """
     make_private_folder(target)
     copies = RingCopies()
-    paths = list_rings(ring_dir)
-    for path in paths:
+    workers = _from_rings(ring_dir, since_ns, copies.unreadable)
+    _add_archived(workers, archived, since_ns, most)
+    for name, worker in workers.items():
+        share = max(1, most // len(workers))
+        rows, over = worker.rows[-share:], max(0, len(worker.rows) - share)
+        for found in (rows, worker.slots):
+            names = (bytes(one).decode("ascii", "replace") for one in found["session"].tolist())
+            redactor.know(zip(names, found["session_hash"].tolist(), strict=True))
+        write_ring(
+            target / name,
+            worker.header,
+            rows,
+            worker.strings,
+            slots=worker.slots,
+            status=worker.status,
+            redactor=redactor,
+        )
+        copies.alive[name] = worker.alive
+        copies.rows += len(rows)
+        copies.left_out += over
+    return copies
+
+
+def _from_rings(ring_dir: Path, since_ns: int, unreadable: list[str]) -> dict[str, _Worker]:
+    workers = {}
+    for path in list_rings(ring_dir):
         try:
             with RingFile(path) as ring:
                 # asked before the rows are read: an owner that dies meanwhile was alive at that time
                 alive = ring.owner_alive()
                 slots, status = ring.open_slots(), ring.status()
-                rows = ring.read(0, ring.layout.ring_rows).rows
-                rows = rows[rows["start_unix_ns"] + rows["duration_ns"] >= since_ns]
-                rows, over = rows[-(most // len(paths)) :], max(0, len(rows) - most // len(paths))
-                header, strings = ring.header, ring.strings()
+                rows = _ended_since(ring.read(0, ring.layout.ring_rows).rows, since_ns)
+                workers[path.name] = _Worker(ring.header, ring.strings(), rows, slots, status, alive)
         except (RingError, OSError, ValueError):
-            copies.unreadable.append(path.name)
+            unreadable.append(path.name)
+    return workers
+
+
+def _add_archived(workers: dict[str, _Worker], archived: Iterable[Part], since_ns: int, most: int) -> None:
+    """Put archived rows in front of those that the rings hold; a row that is in both is taken once."""
+    left = most - sum(len(worker.rows) for worker in workers.values())
+    for part in archived:
+        if left <= 0:
+            break
+        rows = _ended_since(part.rows, since_ns)
+        # it becomes the name of a file, and a segment is a file that others may have damaged
+        if not RING_NAME.fullmatch(part.ring):
             continue
-        for found in (rows, slots):
-            names = (bytes(name).decode("ascii", "replace") for name in found["session"].tolist())
-            redactor.know(zip(names, found["session_hash"].tolist(), strict=True))
-        write_ring(target / path.name, header, rows, strings, slots=slots, status=status, redactor=redactor)
-        copies.alive[path.name] = alive
-        copies.rows += len(rows)
-        copies.left_out += over
-    return copies
+        if part.ring not in workers:
+            workers[part.ring] = _Worker(part.header, part.strings, rows[:0], np.zeros(0, OPEN_DTYPE))
+        worker = workers[part.ring]
+        rows = rows[~np.isin(rows["seq"], worker.rows["seq"])]
+        left -= len(rows)
+        # revisions only append: the longer row has all columns, and its header and texts know the shorter one's
+        if _columns(rows.dtype) > _columns(worker.rows.dtype):
+            worker.header, worker.strings = part.header, part.strings
+        worker.rows = _in_order(rows, worker.rows, worker.header)
+
+
+def _in_order(first: Rows, second: Rows, header: Header) -> Rows:
+    """Return both by sequence number, in the columns of the one that has more; the other's are absent there."""
+    newest = max(first.dtype, second.dtype, key=_columns)
+    names = newest.names or ()
+    blank = compile_revision([Column(name, header.columns[name]) for name in names]).blank()
+    joined = np.repeat(blank, len(first) + len(second))
+    for at, rows in ((0, first), (len(first), second)):
+        for name in rows.dtype.names or ():
+            joined[name][at : at + len(rows)] = rows[name]
+    ordered: Rows = joined[np.argsort(joined["seq"], kind="stable")]
+    return ordered
+
+
+def _columns(dtype: np.dtype[Any]) -> int:
+    return len(dtype.names or ())
+
+
+def _ended_since(rows: Rows, since_ns: int) -> Rows:
+    found: Rows = rows[rows["start_unix_ns"] + rows["duration_ns"] >= since_ns]
+    return found
 
 
 def write_ring(
     path: Path,
     header: Header,
     rows: Rows,
-    strings: list[str],
+    strings: Sequence[str],
     *,
     slots: Rows,
     status: dict[str, Any] | None,

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporters.archive.blocks import Part
+from exporters.archive.sealing import write_segment
 from inferdeck.erase import erase, run_erase, subject_of
 from inferdeck.erase_files import erased, in_log
 from inferdeck.errors import CannotRun
@@ -19,6 +21,7 @@ from inferdeck.settings import load_settings
 from probes import RecorderSettings
 from probes.folder import session_hash
 from probes.plan import FIXED_INDEX
+from probes.reader import RingFile
 from probes.ringfile import OwnedRing, open_ring
 from probes.settings import Identity
 from runbooks.store import ReportStore
@@ -149,15 +152,26 @@ def test_a_short_id_destroys_no_other_text(state: Path, rows: Path) -> None:
 
 
 def test_the_archive_is_reached(rows: Path, tmp_path: Path) -> None:
-    """Segments of the exporter are masked; by the hash alone they cannot be, which is told."""
-    from exporters.archive.archiver import Limits  # noqa: F401  # the archive is there
-
-    (tmp_path / "state" / "archive").mkdir(parents=True)
+    """Segments of the exporter are masked, by the id and by the hash alone; a damaged one is told."""
+    folder = tmp_path / "state" / "archive"
+    folder.mkdir(parents=True)
     ring = flight(rows)
-    subject = subject_of(None, f"{session_hash(ring.key, ME.encode()):016x}", rows, tmp_path / "state" / "archive")
+    assert ring.path is not None
+    with RingFile(ring.path) as reader:
+        part = Part(ring.path.name, reader.header, reader.strings(), reader.read(0, 10).rows, 1)
+    write_segment(folder, [part])
+    by_id = subject_of(ME, None, rows, folder)
+    by_hash = subject_of(None, f"{by_id.hashes[0]:016x}", rows, folder)
 
-    assert ["archive"] == [one["place"] for one in erase(subject, rows, tmp_path / "state").unreached]
+    first, second = erase(by_hash, rows, tmp_path / "state"), erase(by_id, rows, tmp_path / "state")
+    (segment,) = folder.glob("*.npz")
+    segment.write_bytes(b"damaged")
+    third = erase(by_id, rows, tmp_path / "state")
     ring.close()
+
+    assert ["rows", "archive"] == [one["place"] for one in first.places]
+    assert ([], []) == (second.places, second.unreached)
+    assert [str(segment)] == [one["path"] for one in third.unreached]
 
 
 @given(

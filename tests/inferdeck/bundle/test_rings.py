@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from exporters.archive.blocks import Part
 from exporters.rows import load_rows
 from inferdeck.bundle.redact import Redactor
 from inferdeck.bundle.rings import copy_window
 from inferdeck.drill.evidence import hold_alive
 from probes.reader import RingFile
+from probes.schema import Column, compile_revision
 from tests.inferdeck.bundle.conftest import ME, YOU, Fly
 
 
@@ -67,6 +69,48 @@ def test_a_ring_that_has_wrapped_keeps_its_latest_rows(fly: Fly, ring_dir: Path,
 
     assert (20, 44) == (copies.rows, copies.left_out)
     assert list(range(280, 300)) == load_rows(tmp_path / "copy")["tokens"].tolist()
+
+
+def test_what_the_rings_have_overwritten_comes_from_the_archive(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """In order, each row once; a ring file that is gone is written from the archive alone."""
+    fly(rows=40, ring_rows=64)
+    (path,) = ring_dir.glob("*.ring")
+    with RingFile(path) as ring:
+        rows = ring.read(0, 100).rows
+        header, strings = ring.header, ring.strings()
+    parts = [Part(path.name, header, strings, rows[10:], 40), Part("0-gone.ring", header, strings, rows[:5], 5)]
+    fly(rows=3)
+    (live,) = (other for other in ring_dir.glob("*.ring") if other != path)
+    # what the ring still holds and the archive has as well
+    parts.append(Part(live.name, header, strings, rows[:8], 8))
+
+    copies = copy_window(ring_dir, tmp_path / "copy", 0, Redactor(), archived=iter(parts))
+
+    assert (40 + 5 + 8, 0) == (copies.rows, copies.left_out)
+    assert (False, True) == (copies.alive["0-gone.ring"], copies.alive[path.name])
+    with RingFile(tmp_path / "copy" / path.name) as ring:
+        assert list(range(40)) == ring.read(0, 100).rows["tokens"].tolist()
+    with RingFile(tmp_path / "copy" / "0-gone.ring") as ring:
+        assert [0, 1, 2, 3, 4] == ring.read(0, 100).rows["tokens"].tolist()
+
+
+def test_older_rows_without_a_later_column_have_it_absent(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:
+    """A row archived before a stage was known joins those after it."""
+    fly(rows=4)
+    (path,) = ring_dir.glob("*.ring")
+    with RingFile(path) as ring:
+        rows, header, strings = ring.read(0, 100).rows, ring.header, ring.strings()
+    fixed = [name for name in rows.dtype.names or () if "/" not in name]
+    early = np.zeros(2, compile_revision([Column(name, header.columns[name]) for name in fixed]).dtype)
+    for name in fixed:
+        early[name] = rows[name][:2]
+    # numbers that the ring does not hold
+    early["seq"] = [100, 101]
+
+    copy_window(ring_dir, tmp_path / "copy", 0, Redactor(), archived=[Part(path.name, header, strings, early, 102)])
+
+    assert 6 == len(load_rows(tmp_path / "copy"))
+    assert np.isnan(load_rows(tmp_path / "copy").stage("model.forward")[0]).all()
 
 
 def test_a_damaged_file_costs_that_file(fly: Fly, ring_dir: Path, tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,6 +20,8 @@ from exporters.answer import Question, answer
 from exporters.archive.archiver import Archiver, Limits
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import Query, look_up, look_up_elsewhere
+from inferdeck.schema import validate
+from inferdeck.version import ROOT
 from inferdeck.waterfall import show_traces
 from probes.intake import Intake
 from probes.plan import FIXED_INDEX
@@ -139,3 +144,28 @@ def test_nobody_to_ask_is_a_clear_line(endpoints: str, line: str) -> None:
     """With the mend; not an empty answer."""
     with pytest.raises(CannotRun, match=line):
         look_up_elsewhere(Query(session=MINE), endpoints)
+
+
+def test_the_console_asks_and_answers_in_its_shape(
+    folders: tuple[Path, Path], exporter: Callable[[], str], tmp_path: Path
+) -> None:
+    """Here and elsewhere: exit 0 when found, 1 when not, valid JSON by the schema; a token stays out of the answer."""
+    state = tmp_path / "state"
+    state.mkdir(mode=0o700)
+    folders[1].rename(state / "archive")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("INFERDECK_")} | {
+        "PYTHONPATH": str(ROOT),
+        "INFERDECK_RING_DIR": str(folders[0]),
+        "INFERDECK_STATE_DIR": str(state),
+        "INFERDECK_EXPORTER_API_TOKEN": "t" * 20,
+    }
+    for status, *arguments in (
+        (0, MINE),
+        (1, "absent-0123456789abcd", "--since", "3h"),
+        (1, MINE, "--endpoints", f"{exporter()},http://127.0.0.1:1"),
+    ):
+        argv = [sys.executable, "-P", "-m", "inferdeck", "trace", *map(str, arguments), "--json"]
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        assert status == done.returncode, done.stderr
+        validate("trace", json.loads(done.stdout))
+        assert "tttt" not in done.stdout

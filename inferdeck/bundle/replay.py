@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -51,9 +52,9 @@ def replay_bundle(path: Path) -> dict[str, Any]:
         except RecursionError as error:
             raise CannotRun(f"{path} is refused: its report is no report", "make it anew") from error
         verdict = then.get("verdict") if isinstance(then, dict) else None
-        named = verdict.get("slug") if isinstance(verdict, dict) else None
+        named = _plain(verdict.get("slug") if isinstance(verdict, dict) else None)
         same = answer["verdict"]["slug"] == named
-        return answer | {"replay": {"report": manifest.get("report"), "verdict": named, "same": same}}
+        return answer | {"replay": {"report": _plain(manifest.get("report")), "verdict": named, "same": same}}
 
 
 def replay_folder(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -72,7 +73,7 @@ def replay_folder(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
 
     try:
         since, until = (_unix(manifest["window"][key]) for key in ("from", "to"))
-        alert, asked = manifest["alert"], float(manifest["asked_unix"])
+        alert, asked = _plain(manifest["alert"]), float(manifest["asked_unix"])
         alive = {str(name): bool(lives) for name, lives in manifest["rings_alive"].items()}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise CannotRun(f"the bundle's manifest lacks {error}", "make it anew with `inferdeck bundle`") from error
@@ -82,6 +83,11 @@ def replay_folder(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     sources = Sources(KeptMetrics(folder / "metrics.json"), RowSource(rings) if rings.is_dir() else None)
     with hold_alive(rings, alive):
         return triage(sources, alert=alert, window=(since, until), clock=lambda: asked)
+
+
+def _plain(text: object) -> str | None:
+    """Return a name as it is, None for whatever else a file from elsewhere may hold: it goes to a terminal."""
+    return text if isinstance(text, str) and re.fullmatch(r"[A-Za-z0-9_:.-]{1,100}", text) else None
 
 
 def _unix(text: str) -> float:

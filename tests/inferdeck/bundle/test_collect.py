@@ -140,12 +140,16 @@ def test_a_bundle_whose_parts_are_nonsense_is_refused_or_told(
     (folder / "metrics.json").write_text("[" * 50_000)
     for ring in (folder / "rings").iterdir():
         ring.write_bytes(b"no ring")
-    pack(folder, tmp_path / "nonsense.tar.gz", {key: value for key, value in manifest.items() if key != "members"})
+    (folder / "report.json").write_text(json.dumps({"verdict": {"slug": {"not": "a slug"}}}))
+    hostile = {"report": "\033[2Jgone", "alert": ["x"], "rings_alive": {"../../x": True, "none.ring": True}}
+    pack(folder, tmp_path / "nonsense.tar.gz", {k: v for k, v in manifest.items() if k != "members"} | hostile)
     pack(folder, tmp_path / "lacks.tar.gz", {"alert": None})
 
     answer = replay_bundle(tmp_path / "nonsense.tar.gz")
     with pytest.raises(CannotRun, match="manifest lacks"):
         replay_bundle(tmp_path / "lacks.tar.gz")
 
+    assert {"report": None, "verdict": None, "same": True} == answer["replay"]
+    assert answer["alert"] is None
     assert (True, ["prometheus", "ring"]) == (answer["abstained"], sorted(answer["missing_sources"]))
     json.dumps(answer)

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from exporters.archive.archiver import Limits
+from exporters.archive.bounds import Limits
 from exporters.keep import KeepRules
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
 from probes.settings import default_ring_dir

@@ -5,7 +5,7 @@ the rings alone: there is no copy in memory that a kill could lose, or that eras
 file is archived stands in the segments themselves, so that after a kill no row is sealed twice.
 
 Due       when enough rows wait, when they wait for long, or when a ring has gone half a lap since the last seal.
-Bounded   a seal: by `rows`; the folder: by bytes, hours and 4,096 segments, the oldest are removed first.
+Bounded   a seal: by `Limits.rows`; the folder: as bounds.py says.
 Error     what fails is counted by reason, said once, and tried again after a while; rows overwritten meanwhile are
           counted as lost to the archive.
 """
@@ -14,52 +14,35 @@ from __future__ import annotations
 
 import errno
 import logging
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from exporters.archive.blocks import Part
-from exporters.archive.keys import forget_old_keys, remember_key
+from exporters.archive.bounds import Limits, check_room, keep_bounds
+from exporters.archive.keys import remember_key
 from exporters.archive.lock import archive_lock
 from exporters.archive.sealing import write_segment
-from exporters.archive.segment import PART_SUFFIX, READ_ERRORS, Segment, list_segments, times_of
+from exporters.archive.segment import PART_SUFFIX, READ_ERRORS, Segment, list_segments
 from exporters.gauges import Gauges
 from exporters.ring_folder import READ_ERRORS as RING_ERRORS
 from exporters.totals import Totals
 from probes.reader import RingFile, list_rings
 
-__all__ = ["Archiver", "Limits"]
+__all__ = ["Archiver"]
 
 _log = logging.getLogger(__name__)
 
 _READ_ROWS: Final = 8192
-_MOST_SEGMENTS: Final = 4096
 _MOST_SEALS_A_LOOK: Final = 64
 # Encoding 32,768 rows takes about 0.1 s of CPU: on a disk that stays full it is not tried each second.
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """When to seal and what to keep.
-
-    Attributes:
-        rows: Rows of one segment, at most.
-        seconds: Longest time that rows wait for their seal.
-        keep_bytes: Bytes of all segments, at most.
-        keep_seconds: Segments whose last request ended earlier are removed.
-    """
-
-    rows: int = 32_768
-    seconds: float = 300.0
-    keep_bytes: int = 1 << 30
-    keep_seconds: float = 24 * 3600.0
 
 
 class Archiver:
@@ -74,6 +57,7 @@ class Archiver:
         clock: Callable[[], float] = time.monotonic,
         now_unix_ns: Callable[[], int] = time.time_ns,
         write: Callable[[Path, list[Part]], Path] = write_segment,
+        disk: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage,
     ) -> None:
         """Prepare; nothing is read or written before the first look.
 
@@ -84,6 +68,7 @@ class Archiver:
             clock: Monotonic seconds.
             now_unix_ns: The clock that rows are dated by.
             write: Writes a segment.
+            disk: Tells total, used and free bytes of the disk that a folder is on.
         """
         self._ring_dir = ring_dir
         self._folder = folder
@@ -91,6 +76,7 @@ class Archiver:
         self._clock = clock
         self._now = now_unix_ns
         self._write = write
+        self._disk = disk
         self._rings: dict[str, RingFile] = {}
         # How far each ring file is archived, by its name; bounded by the files that there are.
         self._next: dict[str, int] = {}
@@ -194,6 +180,7 @@ class Archiver:
             waiting = self._waiting()
             if not (sum(waiting.values()) and (everything or self._due(waiting))):
                 break
+            check_room(self._folder, self._disk)
             self._seal(waiting)
         self._keep_bounds()
 
@@ -317,23 +304,11 @@ class Archiver:
         return Part(name, ring.header, ring.strings(), rows, cursor)
 
     def _keep_bounds(self) -> None:
-        """Remove the oldest segments beyond the bounds, and tell what is left."""
-        oldest_kept = self._now() - int(self._limits.keep_seconds * 1e9)
-        kept: list[Path] = []
-        used, full = 0, False
-        # Newest first, so that what is over a bound is the oldest.
-        for path in reversed(list_segments(self._folder)):
-            size = path.stat().st_size
-            full = full or used + size > self._limits.keep_bytes or len(kept) >= _MOST_SEGMENTS
-            if full or times_of(path)[1] < oldest_kept:
-                path.unlink(missing_ok=True)
-            else:
-                used += size
-                kept.append(path)
-        forget_old_keys(self._folder, self._limits.keep_seconds + 3600.0)
-        gauges: Gauges = {"telemetry_archive_bytes": {(): float(used)}}
-        if kept:
-            gauges["telemetry_archive_oldest_timestamp_seconds"] = {(): times_of(kept[-1])[0] / 1e9}
+        """Remove what is over the bounds, and tell what is left."""
+        holding = keep_bounds(self._folder, self._limits, self._now())
+        gauges: Gauges = {"telemetry_archive_bytes": {(): float(holding.used_bytes)}}
+        if holding.oldest_unix_ns is not None:
+            gauges["telemetry_archive_oldest_timestamp_seconds"] = {(): holding.oldest_unix_ns / 1e9}
         with self._lock:
             self._gauges = gauges
 

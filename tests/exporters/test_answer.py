@@ -8,7 +8,8 @@ import pytest
 
 from exporters import lookup
 from exporters.answer import Question, answer
-from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.archiver import Archiver
+from exporters.archive.bounds import Limits
 from exporters.archive.reader import Archive
 from exporters.archive.segment import list_segments
 from exporters.rows import load_rows

@@ -17,7 +17,8 @@ import pytest
 from rich.console import Console
 
 from exporters.answer import Question, answer
-from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.archiver import Archiver
+from exporters.archive.bounds import Limits
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import Query, look_up, look_up_elsewhere
 from inferdeck.schema import validate

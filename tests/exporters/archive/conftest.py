@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.archiver import Archiver
+from exporters.archive.bounds import Limits
 
 START = 1_700_000_000_000_000_000
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.archiver import Archiver
+from exporters.archive.bounds import Limits
 from exporters.archive.lock import archive_lock
 from exporters.archive.sealing import write_segment
 from exporters.archive.segment import PART_SUFFIX, Segment, list_segments, times_of
@@ -309,7 +310,8 @@ def test_a_damaged_ring_file_costs_its_own_rows(ring_dir: Path, fly: Fly, archiv
 DYING = """
 import os, signal, sys
 from pathlib import Path
-from exporters.archive.archiver import Archiver, Limits
+from exporters.archive.archiver import Archiver
+from exporters.archive.bounds import Limits
 from exporters.archive.sealing import write_segment
 
 def die(unfinished, path):
@@ -337,3 +339,19 @@ def test_a_kill_in_the_middle_of_sealing_costs_and_doubles_nothing(
     archiver().look(everything=True)
     assert 180 == len(sequences(folder)) == len(set(sequences(folder)))
     assert [] == list(folder.glob(f"*{PART_SUFFIX}"))
+
+
+def test_the_last_bytes_of_a_disk_are_left_to_others(fly: Fly, archiver: Make, folder: Path) -> None:
+    """Nothing more is written, and nothing is removed: it is the evidence of what happens to the disk."""
+    free = [10**9]
+    flight, one = fly(), archiver(disk=lambda _folder: (10**10, 0, free[0]))
+    fill(flight, 5)
+    one.look(everything=True)
+    free[0] = 60 << 20
+    fill(flight, 5)
+    one.look(everything=True)
+    assert 5 == len(sequences(folder))
+    assert 1 == one.take_counts().value("telemetry_archive_errors_total", "disk_full")
+    free[0] = 65 << 20
+    one.look(everything=True)
+    assert 10 == len(sequences(folder))

@@ -92,6 +92,7 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     with only_stack(settings.state_path):
         require_free(settings.host, settings.ports)
     prepare_model(settings.model_path, progress, say)
+    _warn_of_rows(settings.ring_path, say)
     plan = plan_from_settings(settings, find_tools())
     if foreground:
         from inferdeck.stack.supervisor import supervise
@@ -99,6 +100,16 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
         supervise(plan, say, lambda _line: say("ready; Ctrl-C ends it"))
         return _known_state(plan.state_dir)
     return _start_detached(plan, say)
+
+
+def _warn_of_rows(ring_dir: Path, say: Say) -> None:
+    """Say when the service will serve without a record of it: its own log is no place where one looks first."""
+    from probes.folder import FolderRefused, prepare_folder
+
+    try:
+        prepare_folder(ring_dir)
+    except FolderRefused as error:
+        say(f"warning: requests will be served but not recorded: {error}")
 
 
 def _degraded(state_dir: Path) -> StackState | None:
@@ -206,6 +217,7 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
 def _stop_supervisor(record: ProcessRecord, grace_seconds: float) -> dict[str, Any]:
     # only its own process: its children are stopped in order by itself, or one by one afterwards
     os.kill(record.pid, signal.SIGTERM)
+    os.kill(record.pid, signal.SIGCONT)
     deadline = time.monotonic() + grace_seconds
     while is_alive(record) and time.monotonic() < deadline:
         time.sleep(0.05)

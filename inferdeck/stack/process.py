@@ -256,6 +256,8 @@ def stop(
     if not kill_group(record, signal.SIGTERM):
         reap()
         return StopReport(record.name, "gone", clock() - began)
+    # one that was stopped (SIGSTOP, Ctrl-Z) would sit on the TERM until its grace is over
+    kill_group(record, signal.SIGCONT)
     while clock() - began < grace_seconds:
         reap()
         if not is_alive(record) and not group_members(record):

@@ -72,6 +72,17 @@ def test_a_started_process_is_alive_and_stops_on_term(tmp_path: Path) -> None:
     assert not is_alive(record)
 
 
+def test_a_stopped_process_need_not_be_killed(tmp_path: Path) -> None:
+    """SIGSTOP, or Ctrl-Z, does not make `down` wait for the whole grace."""
+    record, child = started(SLEEPER, tmp_path)
+    os.kill(child.pid, signal.SIGSTOP)
+
+    report = stop(record, grace_seconds=20, reap=child.poll)
+
+    assert "term" == report.how
+    assert -signal.SIGTERM == child.returncode
+
+
 def test_a_child_deaf_to_term_is_killed_after_the_grace(tmp_path: Path) -> None:
     """KILL follows when TERM is ignored."""
     record, child = started(DEAF, tmp_path)

@@ -134,6 +134,20 @@ def test_a_stack_from_up_to_down(console: Console, tmp_path: Path) -> None:
     assert [] == list((tmp_path / "state").iterdir())
 
 
+def test_up_says_when_requests_will_not_be_recorded(console: Console, tmp_path: Path) -> None:
+    """A folder of rows that others may read is not used; the stack runs, and the first screen has the mend."""
+    (tmp_path / "rows").mkdir(mode=0o755)
+    code, out, err = console.run("up")
+    answered = console.ask()
+    console.run("down")
+
+    assert (0, 200) == (code, answered)
+    assert (
+        f"warning: requests will be served but not recorded: {tmp_path / 'rows'} is open to others; chmod 700"
+        in " ".join((out + err).split())
+    )
+
+
 def test_a_stack_whose_state_folder_is_deleted_can_still_be_ended(console: Console, tmp_path: Path) -> None:
     """`rm -rf .inferdeck` under a running stack costs its data; `down` finds and ends the processes all the same."""
     pids = [part["pid"] for part in console.result("status")["parts"]] if console.result("up") else []

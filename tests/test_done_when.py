@@ -1,0 +1,71 @@
+"""What the product promises, run as a person would run it: demo, drill, silence. Minutes each, with the real stack."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
+
+
+def inferdeck(*words: str, state: Path) -> subprocess.CompletedProcess[str]:
+    """Run the console in this checkout with a state folder of its own."""
+    return subprocess.run(
+        [str(Path(sys.executable).parent / "inferdeck"), *words],
+        cwd=ROOT,
+        env={**os.environ, "INFERDECK_STATE_DIR": str(state)},
+        capture_output=True,
+        text=True,
+        timeout=850,
+        check=False,
+    )
+
+
+def result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return the JSON that a verb printed, with its log in sight when there is none."""
+    assert done.stdout, done.stderr[-4000:]
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_demo_names_the_caused_cause_and_leaves_nothing_running(tmp_path: Path) -> None:
+    """`inferdeck demo` exits 0, names the cause and prints a slow session's waterfall."""
+    done = inferdeck("demo", state=tmp_path)
+
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "event_loop_blocked" in done.stdout
+    assert "model.forward" in done.stdout
+
+
+def test_failures_are_detected_and_named_also_blind(tmp_path: Path) -> None:
+    """Both failures of the spine: top1 and top1_blind 1.0, and the kept evidence scores the same again."""
+    done = inferdeck("drill", "event_loop_blocked", "service_down", "--json", state=tmp_path)
+    found = result(done)
+
+    assert (1.0, 1.0) == (found["top1"], found["top1_blind"]), json.dumps(found)[:4000]
+    assert done.returncode == 0
+    assert {"EventLoopBlocked", "ServiceDown"} == {one["alert"] for one in found["faults"]}
+
+    again = result(inferdeck("drill", "--rescore", found["runs_dir"], "--json", state=tmp_path))
+    scores = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
+    assert {name: found[name] for name in scores} == {name: again[name] for name in scores}
+
+
+def test_three_clean_minutes_with_a_surge_raise_nothing(tmp_path: Path) -> None:
+    """`inferdeck drill --clean 3` has no false alert and no false verdict; the failure at its end is named."""
+    done = inferdeck("drill", "--clean", "3", "--json", state=tmp_path)
+    clean = result(done)["clean"]
+
+    assert {"false_alerts": 0, "false_verdicts": 0, "watchdog_firing": True} == {
+        name: clean[name] for name in ("false_alerts", "false_verdicts", "watchdog_firing")
+    }, json.dumps(clean)
+    assert clean["surge_ratio"] >= 8
+    assert clean["proof"]["named"]
+    assert done.returncode == 0

@@ -92,7 +92,7 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     with only_stack(settings.state_path):
         require_free(settings.host, settings.ports)
     prepare_model(settings.model_path, progress, say)
-    _warn_of_rows(settings.ring_path, say)
+    _warn_of_rows(settings, say)
     plan = plan_from_settings(settings, find_tools())
     if foreground:
         from inferdeck.stack.supervisor import supervise
@@ -102,14 +102,19 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     return _start_detached(plan, say)
 
 
-def _warn_of_rows(ring_dir: Path, say: Say) -> None:
+def _warn_of_rows(settings: StackSettings, say: Say) -> None:
     """Say when the service will serve without a record of it: its own log is no place where one looks first."""
+    from inferdeck.doctor_rows import room
     from probes.folder import FolderRefused, prepare_folder
 
     try:
-        prepare_folder(ring_dir)
+        prepare_folder(settings.ring_path)
     except FolderRefused as error:
         say(f"warning: requests will be served but not recorded: {error}")
+        return
+    for check in room(settings):
+        if check.state == "fail":
+            say(f"warning: {check.detail}; {check.mend}")
 
 
 def _degraded(state_dir: Path) -> StackState | None:

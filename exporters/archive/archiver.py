@@ -107,7 +107,7 @@ class Archiver:
             self._close(list(self._rings))
 
     def look(self, *, everything: bool = False) -> None:
-        """Seal what is due and remove what is over the bounds; raises nothing of what goes wrong on disk.
+        """Seal what is due and remove what is over the bounds; raises nothing.
 
         Args:
             everything: Whether to seal all rows that wait, due or not.
@@ -121,6 +121,8 @@ class Archiver:
                     self._look_locked(everything)
         except OSError as error:
             self._fail("disk_full" if error.errno in _FULL else "unwritable", error)
+        except Exception as error:  # noqa: BLE001 - rows are still counted and sent when archiving has a fault
+            self._fail("internal", error)
         else:
             if self._failed:
                 _log.warning("archiving again")
@@ -162,12 +164,9 @@ class Archiver:
             return self._gauges
 
     def _run(self) -> None:
-        """Look until stopped; what one look raises costs that look."""
+        """Look until stopped."""
         while not self._halt.wait(1.0):
-            try:
-                self.look()
-            except Exception as error:  # noqa: BLE001 - rows are still counted and sent when archiving has a fault
-                self._fail("internal", error)
+            self.look()
 
     def _look_locked(self, everything: bool) -> None:
         """Do one look; the archive's lock is held."""

@@ -16,7 +16,7 @@ from exporters.archive.blocks import Part
 from exporters.archive.keys import hashes_of
 from exporters.archive.lock import archive_lock
 from exporters.archive.sealing import write_segment
-from exporters.archive.segment import READ_ERRORS, Segment, list_segments
+from exporters.archive.segment import PART_SUFFIX, READ_ERRORS, Segment, list_segments
 
 __all__ = ["ArchiveBusyError", "Erased", "erase", "erase_hashes"]
 
@@ -76,6 +76,9 @@ def erase_hashes(folder: Path, wanted: Sequence[int], *, patience_seconds: float
     with archive_lock(folder, patience_seconds) as mine:
         if not mine:
             raise ArchiveBusyError(f"the archive {folder} is being written: try again")
+        # Half-written ones of a killed exporter; a living one cannot be at it, for the lock is ours.
+        for path in folder.glob(f"*{PART_SUFFIX}"):
+            path.unlink(missing_ok=True)
         for path in list_segments(folder):
             try:
                 with Segment(path) as segment:

@@ -218,6 +218,19 @@ def test_a_full_disk_is_counted_and_rows_wait(fly: Fly, archiver: Make, folder: 
     assert "ok" == one.note
 
 
+def test_a_fault_of_archiving_costs_the_archive_alone(fly: Fly, archiver: Make, folder: Path) -> None:
+    """Whatever it raises: the exporter's start and stop go on."""
+
+    def broken(_folder: Path, _parts: list[Part]) -> Path:
+        raise ValueError("a fault of ours")
+
+    flight, one = fly(), archiver(write=broken)
+    fill(flight, 3)
+    one.look(everything=True)
+    one.stop()
+    assert 2 == one.take_counts().value("telemetry_archive_errors_total", "internal")
+
+
 def test_a_folder_that_cannot_be_made_is_counted(fly: Fly, archiver: Make, folder: Path) -> None:
     """A file in its way: the exporter goes on, and says so."""
     folder.parent.mkdir(parents=True)

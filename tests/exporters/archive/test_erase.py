@@ -10,7 +10,7 @@ from exporters.archive.archiver import Archiver
 from exporters.archive.erase import ArchiveBusyError, Erased, erase
 from exporters.archive.lock import archive_lock
 from exporters.archive.reader import Archive
-from exporters.archive.segment import Segment, list_segments
+from exporters.archive.segment import PART_SUFFIX, Segment, list_segments
 from exporters.lookup import find_session, find_trace
 from exporters.rows import load_rows
 
@@ -88,6 +88,14 @@ def test_a_segment_that_cannot_be_read_is_told(ring_dir: Path, folder: Path, sea
     assert {first.name} == set(done.unreadable)
     assert (6, 1) == (done.rows, done.segments)
     assert second.exists()
+
+
+def test_what_a_kill_left_half_written_goes_too(ring_dir: Path, folder: Path, sealed: Flight) -> None:
+    """It can hold the session, and nobody will read it."""
+    half = folder / f"{'1' * 19}-{'2' * 19}-01234567{PART_SUFFIX}"
+    half.write_bytes(MINE.encode())
+    erase(folder, ring_dir, MINE)
+    assert not half.exists()
 
 
 def test_a_busy_archive_is_told(ring_dir: Path, folder: Path, sealed: Flight) -> None:

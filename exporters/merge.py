@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -12,12 +13,26 @@ from exporters.trace_view import SpanView, TraceView
 
 __all__ = ["view_of", "views_in_order"]
 
+
+def _finite(value: Any) -> float:
+    """Return a number that can be compared and drawn; JSON as Python reads it has infinite ones and NaN as well."""
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(f"{number} is no time")
+    return number
+
+
+def _whole(value: Any) -> int:
+    """Return a whole number; nanoseconds since 1970 do not pass through a float."""
+    return value if isinstance(value, int) else int(_finite(value))
+
+
 _TYPES: Final[dict[str, Any]] = {
-    "duration_s": float,
-    "http_status": int,
-    "start_unix_ns": int,
-    "worker": int,
-    "pid": int,
+    "duration_s": _finite,
+    "http_status": _whole,
+    "start_unix_ns": _whole,
+    "worker": _whole,
+    "pid": _whole,
 }
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _NAMES: Final = tuple(one.name for one in fields(TraceView) if one.name != "spans")
@@ -36,8 +51,8 @@ def view_of(form: Mapping[str, Any]) -> TraceView:
         SpanView(
             name=str(span["name"]),
             parent=str(span["parent"]),
-            start_s=float(span["start_s"]),
-            duration_s=float(span["duration_s"]),
+            start_s=_finite(span["start_s"]),
+            duration_s=_finite(span["duration_s"]),
             attributes={
                 str(key): value for key, value in span["attributes"].items() if isinstance(value, str | int | float)
             },

@@ -155,7 +155,7 @@ class RingWriter:
             index = sequence % self._ring_rows
             start = self._ring_at + index * self._row_bytes
             PACK_FRAME(buffer, start + 8, crc32(body), revision, length)
-            # Not packed in place: the CRC would wait for memory that is not in the cache yet.
+            # Packed first and copied then: in place it is no faster, and a value that fails would leave half a row.
             body_at = start + FRAME_BYTES
             buffer[body_at : body_at + length] = body
             self._hashes[index] = row[SESSION_HASH]

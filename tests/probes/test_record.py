@@ -308,3 +308,17 @@ def test_stages_given_to_a_plan_are_there_at_once(recorder: Recorder) -> None:
         pass
 
     assert revisions == len(plan.revisions)
+
+
+def test_a_stage_on_a_ring_that_was_closed_is_counted_and_its_block_runs(recorder: Recorder) -> None:
+    """Shutdown under a request: the work goes on without the stage."""
+    begun = recorder.begin(SCOPE)
+    assert begun is not None
+    begun[0].ring.close()
+    ran = False
+    with begun[1].stage("late", n=1) as running:
+        running.set(n=2)
+        ran = True
+
+    assert ran
+    assert 1 == recorder.status()["probe_failures"]["stage"]

@@ -6,6 +6,7 @@ The measurements of its requests stay: a row without an id counts in every figur
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -143,6 +144,7 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
     from inferdeck.erase_files import in_json, in_log
 
     erasure = Erasure()
+    _closed_folders(ring_dir, state_dir, erasure)
     # rows before the archive: what the exporter seals from then on is masked already
     for path in sorted(ring_dir.glob("*.ring")):
         _ring(subject, path, "rows", erasure)
@@ -160,6 +162,18 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
         except (OSError, ValueError) as error:
             erasure.missed(place, path, f"{type(error).__name__}: {error}")
     return erasure
+
+
+def _closed_folders(ring_dir: Path, state_dir: Path, erasure: Erasure) -> None:
+    """Note the folders that cannot be listed: a search for files would pass over them in silence."""
+    for folder in (ring_dir, *(state_dir / name for name in ("", "reports", "triage", "logs", "drills", "bundles"))):
+        try:
+            with os.scandir(folder) as entries:
+                next(entries, None)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            erasure.missed("folder", folder, error.strerror or str(error))
 
 
 def _texts(state_dir: Path) -> Iterator[tuple[str, Path]]:

@@ -26,7 +26,7 @@ def selftest(*, quiet: bool) -> Outcome:
     inferdeck-selftest, as does its client release. The alert (slug selftest) has a route of its own that pages nobody,
     and starts no triage; it is over within a minute.
 
-    What does not run here is absent, not broken. Takes half a minute at most, 5 s as a rule; exit 1 when a link is
+    What does not run here is absent, not broken. Takes 5 s as a rule and a minute at most; exit 1 when a link is
     broken, and the first broken one is named.
 
     \b

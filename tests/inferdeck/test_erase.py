@@ -143,6 +143,16 @@ def test_a_question_that_names_nobody_is_refused(
         subject_of(session, keyed, tmp_path, tmp_path)
 
 
+def test_a_folder_that_cannot_be_listed_is_told(rows: Path, tmp_path: Path) -> None:
+    """What is in it was not looked at; that must not read as "nothing there"."""
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "reports").touch()
+
+    found = erase(subject_of(ME, None, rows, tmp_path / "none"), rows, tmp_path / "state")
+
+    assert [("folder", str(tmp_path / "state" / "reports"))] == [(one["place"], one["path"]) for one in found.unreached]
+
+
 def test_a_short_id_destroys_no_other_text(state: Path, rows: Path) -> None:
     """An id of one letter is not searched for inside words."""
     before = everything(state)

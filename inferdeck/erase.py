@@ -57,6 +57,7 @@ class Subject:
         """Texts by which kept files speak of it: the id, the short digest of reports, and the hashes."""
         words = [f"{number:016x}" for number in self.hashes]
         if self.session_id:
+            # as runbooks/redaction.py writes it into reports
             digest = hashlib.sha256(self.session_id.encode("utf-8", "surrogateescape")).hexdigest()[:8]
             words += [self.session_id, f"sha256:{digest}"]
         return tuple(words)
@@ -150,6 +151,7 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
         _ring(subject, path, "rows", erasure)
     _archive(subject, state_dir / "archive", erasure)
     for path in sorted(state_dir.glob("drills/**/*.ring")):
+        # a drill's rows were hashed with a key that is gone: there only the id itself is found
         _ring(subject, path, "evidence of a drill", erasure)
     _bundles(subject, state_dir / "bundles", erasure)
     for place, path in _texts(state_dir):
@@ -197,6 +199,7 @@ def _ring(subject: Subject, path: Path, place: str, erasure: Erasure) -> None:
         erasure.missed(place, path, f"{type(error).__name__}: {error}")
         return
     erasure.done(place, path, done.rows + done.slots)
+    # each with its mend: whoever is asked to forget a person must know when it is done
     for count, why in (
         (done.in_flight, "requests in flight; run it again when they have ended"),
         (done.waiting, "rows that the service overwrites next; run it again after some requests"),

@@ -55,6 +55,7 @@ def in_json(path: Path, words: Sequence[str], least_searched: int) -> int:
     if path.stat().st_size > MOST_BYTES:
         raise ValueError(f"larger than {MOST_BYTES} bytes")
     value, count = erased(json.loads(path.read_bytes()), words, least_searched)
+    # untouched files keep their bytes and times
     if count:
         write_private(path, json.dumps(value, indent=1, ensure_ascii=False))
     return count

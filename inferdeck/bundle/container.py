@@ -76,6 +76,7 @@ def pack(folder: Path, target: Path, manifest: Mapping[str, Any]) -> dict[str, A
         )
     full = {"format": FORMAT, **manifest, "members": members}
     text = json.dumps(full, indent=1, ensure_ascii=False).encode()
+    # beside the target: a bundle is there whole or not at all, also when the disk is full half-way
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
@@ -138,11 +139,13 @@ def _unpack_members(stream: _Source, folder: Path) -> dict[str, tuple[int, str]]
             raise _RefusedError("it is cut")
         if not any(head):
             break
+        # checks the header's own sum as well
         info = tarfile.TarInfo.frombuf(head, "utf-8", "strict")
         if info.type not in {tarfile.REGTYPE, tarfile.AREGTYPE}:
             raise _RefusedError(f"{info.name[:80]!r} is no plain file")
         if not NAME.fullmatch(info.name) or info.name in found:
             raise _RefusedError(f"a member is called {info.name[:80]!r}")
+        # judged by what the header promises, before a byte of it is unpacked
         total += info.size
         if info.size < 0 or total > MOST_BYTES or len(found) >= MOST_MEMBERS:
             raise _RefusedError(f"it holds more than {MOST_BYTES} bytes or {MOST_MEMBERS} files")
@@ -180,6 +183,7 @@ def _checked(found: dict[str, tuple[int, str]], folder: Path) -> dict[str, Any]:
     except (KeyError, TypeError) as error:
         raise _RefusedError("its manifest has no list of members") from error
     del found[MANIFEST]
+    # both ways: what is not listed was checked by nobody, and what lacks may be what matters
     wrong = sorted(name for name in listed.keys() | found.keys() if listed.get(name) != found.get(name))
     if wrong:
         raise _RefusedError(f"what it holds is not what its manifest says: {', '.join(map(str, wrong[:3]))}")

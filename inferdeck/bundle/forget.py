@@ -28,9 +28,11 @@ def erase_in_bundle(path: Path, hashes: Collection[int], words: Sequence[str], l
     from probes.eraser import erase_session
 
     with opened(path) as (folder, manifest):
+        # written anew by `pack`, with the new checksums
         (folder / MANIFEST).unlink()
         count = 0
         for ring in sorted(folder.glob("rings/*.ring")):
+            # copies have no owner, so that every row is in reach
             done = erase_session(ring, hashes)
             count += done.rows + done.slots
         count += sum(in_json(one, words, least_searched) for one in sorted(folder.glob("*.json")))

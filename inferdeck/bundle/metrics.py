@@ -15,6 +15,7 @@ from runbooks.signals import QUERIES
 
 __all__ = ["KeptMetrics", "dump_metrics", "every_query"]
 
+# what fired and when: Prometheus writes it as a series of its own
 ALERTS = 'ALERTS{alertstate="firing"}'
 
 
@@ -24,6 +25,7 @@ def every_query() -> list[str]:
 
     found = list(QUERIES)
     for metric in METRICS.values():
+        # a histogram is three families of series; its bare name is none
         suffixes = ("_bucket", "_sum", "_count") if metric.kind == "histogram" else ("",)
         found += [f"{metric.name}{suffix}" for suffix in suffixes]
     return list(dict.fromkeys([*found, ALERTS]))
@@ -48,6 +50,7 @@ def dump_metrics(url: str, since: float, until: float, path: Path) -> int:
 
 
 def _to_json(series: Series) -> dict[str, Any]:
+    # JSON has no infinity, and no step of triage uses one
     finite = np.isfinite(series.values)
     return {
         "labels": dict(series.labels),
@@ -74,6 +77,7 @@ class KeptMetrics:
         Raises:
             SourceMissingError: If there is no dump, or it is damaged.
         """
+        # read anew for each question: a dump is some MB, and a triage asks once
         kept = self._read()
         return {query: tuple(self._cut(kept.get(query, ()), since, until)) for query in queries}
 

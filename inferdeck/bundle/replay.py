@@ -81,6 +81,7 @@ def replay_folder(folder: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
     # only copies that are there: a manifest may name anything
     alive = {name: lives for name, lives in alive.items() if "/" not in name and (rings / name).is_file()}
     sources = Sources(KeptMetrics(folder / "metrics.json"), RowSource(rings) if rings.is_dir() else None)
+    # the clock stands where it stood: ages of heartbeats and last signs are told from then
     with hold_alive(rings, alive):
         return triage(sources, alert=alert, window=(since, until), clock=lambda: asked)
 

@@ -99,6 +99,7 @@ def copy_window(
     workers = _from_rings(ring_dir, since_ns, copies.unreadable)
     _add_archived(workers, archived, since_ns, most)
     for name, worker in workers.items():
+        # each worker its share: the one that wrote most must not push the others out
         share = max(1, most // len(workers))
         rows, over = worker.rows[-share:], max(0, len(worker.rows) - share)
         for found in (rows, worker.slots):
@@ -204,6 +205,7 @@ def write_ring(
     redactor = redactor.nameless()
     with path.open("xb") as file:
         path.chmod(0o600)
+        # sparse is fine here: nobody maps a copy
         file.truncate(layout.total)
 
         def put(at: int, content: bytes) -> None:
@@ -225,6 +227,7 @@ def write_ring(
 def _frames(rows: Rows, row_bytes: int) -> list[bytes]:
     """Return the rows renumbered from 0, framed and padded."""
     rows = rows.copy()
+    # readers find a row's slot by its number, so that a part of a ring must be numbered anew
     rows["seq"] = np.arange(len(rows))
     rows["session"] = _hashed(rows["session_hash"])
     size, framed = rows.dtype.itemsize, []

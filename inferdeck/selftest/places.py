@@ -63,6 +63,7 @@ def find_places(settings: StackSettings) -> Places:
     """
     state = read_state(settings.state_path)
     ring_dir = ring_folder(settings)
+    # a record of a stack that was stopped promises nothing either
     if state is None or not state.live_parts():
         urls = {part: f"http://{settings.host}:{settings.ports[port]}" for part, port in PORT_OF_PART.items()}
         return Places(urls, {}, recorded=False, ring_dir=ring_dir)

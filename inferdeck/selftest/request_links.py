@@ -111,6 +111,7 @@ class RequestLinks:
         def scraped() -> str | None:
             answer = get_json(f"{url}/api/v1/query?query={quote(COUNT_QUERY)}", 2.0)
             found = answer["data"]["result"]
+            # an empty answer is a Prometheus that has not scraped yet
             value = float(found[0]["value"][1]) if found else 0.0
             return f"has {value:.0f} requests, the marked one among them" if value >= goal else None
 
@@ -130,6 +131,7 @@ class RequestLinks:
         from inferdeck.look_up import Query
         from inferdeck.look_up import look_up as find
 
+        # the same code as `inferdeck trace`: what a person would see
         self._need_answer()
         if not self.places.ring_dir.is_dir():
             raise Broken(f"there is no folder {self.places.ring_dir}", "set INFERDECK_RING_DIR")
@@ -149,6 +151,7 @@ class RequestLinks:
     def _find(self) -> str | None:
         from exporters.lookup import find_session
 
+        # a request is shown as unfinished until its row is committed, microseconds after its answer
         views = [view for view in find_session(self.places.ring_dir, self.session_id) if view.status != "unfinished"]
         return f"trace {views[-1].trace_id}, {views[-1].duration_s * 1e3:.1f} ms" if views else None
 

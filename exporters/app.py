@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from exporters.exporter import CannotStartError, Exporter
+from exporters.protocol import MOST_CONNECTIONS, BoundedHeadProtocol
 from exporters.settings import ExporterSettings
 from exporters.web import make_app
 
@@ -79,13 +80,15 @@ def serve(settings: ExporterSettings) -> None:
             _log.info("metrics on http://%s:%d/metrics, rows from %s", host, port, settings.ring_dir)
             config = uvicorn.Config(
                 make_app(exporter),
+                http=BoundedHeadProtocol,
+                ws="none",
                 # Access logs would hold the session ids that people look up.
                 log_config=None,
                 log_level="warning",
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=3,
-                limit_concurrency=64,
+                limit_concurrency=MOST_CONNECTIONS,
             )
             if not stopping.is_set():
                 uvicorn.Server(config).run(sockets=[listener])

@@ -15,6 +15,7 @@ from typing import Any
 import uvicorn
 from pydantic import ValidationError
 
+from exporters.protocol import MOST_CONNECTIONS, BoundedHeadProtocol
 from runbooks.engine import triage
 from runbooks.inbox import Inbox
 from runbooks.settings import TriageSettings
@@ -95,12 +96,14 @@ def serve(settings: TriageSettings) -> None:
             _log.info("notifications on http://%s:%d/webhook, reports below %s", host, port, settings.state_dir)
             config = uvicorn.Config(
                 make_app(watch, settings.token.get_secret_value() if settings.token else None),
+                http=BoundedHeadProtocol,
+                ws="none",
                 log_config=None,
                 log_level="warning",
                 access_log=False,
                 lifespan="off",
                 timeout_graceful_shutdown=3,
-                limit_concurrency=64,
+                limit_concurrency=MOST_CONNECTIONS,
             )
             if not stopping.is_set():
                 uvicorn.Server(config).run(sockets=[listener])

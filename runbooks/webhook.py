@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from collections import Counter, deque
@@ -27,6 +28,9 @@ __all__ = ["NotificationCounter", "make_app"]
 _RESULTS: Final = ("accepted", "known", "selftest", "refused", "unauthorized", "full")
 # Self-tests are asked for within seconds; 32 of them are some hours of a cron job, in about 5 kB.
 _MOST_SELFTESTS: Final = 32
+# For a whole notification to arrive. Senders send one at once; a body that never ends must not keep one of the bounded
+# number of connections.
+_BODY_SECONDS: Final = 5.0
 
 
 class NotificationCounter(Collector):
@@ -96,10 +100,14 @@ class _Pages:
         if not self._allowed(request):
             return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
         try:
-            notification = read_payload(await _body(request))
+            async with asyncio.timeout(_BODY_SECONDS):
+                body = await _body(request)
+            notification = read_payload(body)
             taken = await run_in_threadpool(self._watch.inbox.accept, notification)
         except _TooLargeError as error:
             return self._refuse("refused", 413, str(error))
+        except TimeoutError:
+            return self._refuse("refused", 408, f"the notification did not arrive within {_BODY_SECONDS:g} seconds")
         except PayloadError as error:
             return self._refuse("refused", 400, str(error))
         except InboxFullError as error:

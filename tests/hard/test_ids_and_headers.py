@@ -102,7 +102,7 @@ FLOODS = {
 
 @pytest.mark.parametrize("headers", FLOODS.values(), ids=FLOODS.keys())
 def test_floods_of_headers_within_the_bound_are_answered(service: Service, headers: list[tuple[bytes, bytes]]) -> None:
-    """Up to 64 KiB of head are taken (service/protocol.py), whatever they hold; the row has the first of a name."""
+    """Up to 64 KiB of head are taken (probes/bounded_head.py), whatever they hold; the row has the first of a name."""
     assert 200 == ask(service, headers)
     if headers[0][0] == b"x-session-id":
         service.until(lambda: find_session(service.ring_dir, headers[0][1].decode()))

@@ -37,11 +37,11 @@ def drip(wires: list[socket.socket]) -> None:
 
 @pytest.mark.real
 def test_clients_that_never_finish_their_head_keep_nobody_waiting_and_are_let_go(launch: Launch) -> None:
-    """Heads that grow by a byte now and then end after 10 s (service/protocol.py), however lively they seem."""
+    """Heads that grow by a byte now and then end after 10 s (probes/bounded_head.py), however lively they seem."""
     with launch() as service:
         before = service.descriptors()
         with clients(service.port, 600, HEAD + b"X-Slow: ") as wires:
-            service.until(lambda: service.descriptors() >= before + 600)
+            service.until(lambda: service.descriptors() >= before + 590)
             answers = []
             for _ in range(20):
                 answers.append(service.ask().status_code)
@@ -84,7 +84,7 @@ def overflow(service: Service) -> int:
 
 
 def test_a_client_that_asks_without_end_and_reads_nothing_costs_little_memory(launch: Launch) -> None:
-    """Requests that queue up on a connection are bounded (service/protocol.py); others are served meanwhile."""
+    """Requests that queue up on a connection are bounded (probes/bounded_head.py); others are served meanwhile."""
     with launch() as service:
         service.ask()
         before = service.resident_bytes()

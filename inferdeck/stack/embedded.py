@@ -95,7 +95,10 @@ class EmbeddedStack:
         state = self.part(part.name)
         state.record, state.exit_code, state.ended_unix = record, None, None
         # written at once: a supervisor killed now still leaves what `down` needs
-        write_state(self.state)
+        if self.state.phase == "starting":
+            write_state(self.state)
+        else:
+            self._save()
 
     def part(self, name: str) -> PartState:
         """Return the state of the part called *name*.
@@ -185,7 +188,7 @@ class EmbeddedStack:
         """Start again, on their ports, the parts that have ended.
 
         Raises:
-            CannotRun: If one does not come back; the message stays in the state until the next success.
+            CannotRun, OSError: If one does not come back; the message stays in the state until the next success.
         """
         self.poll()
         self.state.message = ""
@@ -194,7 +197,7 @@ class EmbeddedStack:
                 if part.exit_code is not None:
                     self._say(f"{part.name}: starting again")
                     self.restart_part(part.name)
-        except CannotRun as error:
+        except (CannotRun, OSError) as error:
             self.state.message = str(error)
             raise
         finally:

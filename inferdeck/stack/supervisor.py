@@ -67,7 +67,7 @@ def supervise(plan: StackPlan, say: Say, on_ready: Say = lambda _line: None) -> 
                     say(f"{part.name}: ended with {part.exit_code}; its log is {log}")
                 if mending.is_set():
                     mending.clear()
-                    _mend(stack, say)
+                    mend_or_say(stack, say)
                 _keep_record(stack, say)
         finally:
             for report in stack.stop():
@@ -84,11 +84,12 @@ def _keep_record(stack: EmbeddedStack, say: Say) -> None:
             say(f"the record of the stack in {state_dir} was deleted under it; written anew")
 
 
-def _mend(stack: EmbeddedStack, say: Say) -> None:
+def mend_or_say(stack: EmbeddedStack, say: Say) -> None:
+    """Start again what has ended; what cannot be mended is said, and costs nobody else anything."""
     try:
         stack.mend()
-    except CannotRun as error:
-        # the others go on; `up` and `status` show what is still dead
+    except (CannotRun, OSError) as error:
+        # the others go on, on a full disk too; `up` and `status` show what is still dead
         say(f"cannot mend: {error}")
 
 

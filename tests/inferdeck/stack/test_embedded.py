@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -20,7 +21,8 @@ from inferdeck.stack.parts import Part
 from inferdeck.stack.plan import StackPlan, plan_on_free_ports
 from inferdeck.stack.ports import free_ports
 from inferdeck.stack.process import is_alive
-from inferdeck.stack.state import read_state
+from inferdeck.stack.state import read_state, state_file
+from inferdeck.stack.supervisor import mend_or_say
 
 SERVER = """
 import http.server, sys
@@ -170,6 +172,41 @@ def test_a_record_that_cannot_be_written_costs_the_record_alone(plan: StackPlan,
 
     assert any("cannot be written" in line for line in said)
     assert 1 == len(stack.pids("exporter"))
+
+
+def test_a_part_is_mended_while_its_record_cannot_be_written(plan: StackPlan, stacks: list[EmbeddedStack]) -> None:
+    """Whoever mends a stack on a full disk gets the part back; only the record is lost, and said."""
+    said: list[str] = []
+    stack = EmbeddedStack(plan, said.append, [server("service"), server("exporter")])
+    stacks.append(stack)
+    stack.start()
+    # a folder in the place of the file: what a disk without room does to every write, for root as well
+    state_file(plan.state_dir).unlink()
+    (state_file(plan.state_dir) / "x").mkdir(parents=True)
+    os.kill(stack.pids("service")[0], signal.SIGKILL)
+    assert soon(stack, "service")
+
+    stack.mend()
+
+    assert [1, 1] == [len(stack.pids(name)) for name in ("service", "exporter")]
+    assert any("cannot be written" in line for line in said)
+
+
+class FullDisk(EmbeddedStack):
+    """A stack whose mending meets a full disk in a place where nobody expected it."""
+
+    def mend(self) -> None:
+        """Fail as a write does."""
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_supervisor_outlives_a_full_disk_while_mending(plan: StackPlan) -> None:
+    """It says so and goes on."""
+    said: list[str] = []
+
+    mend_or_say(FullDisk(plan, parts=[]), said.append)
+
+    assert ["cannot mend: [Errno 28] No space left on device"] == said
 
 
 def test_an_unknown_part_is_a_clear_line(plan: StackPlan) -> None:

@@ -60,7 +60,8 @@ class EmbeddedStack:
         """
         require_free(self.plan.host, self.plan.ports)
         self.state.supervisor = supervisor
-        make_private_folder(self.plan.state_dir)
+        for folder in (self.plan.state_dir, self.plan.state_dir / "logs"):
+            make_private_folder(folder)
         write_configuration(self.plan)
         try:
             deadline = time.monotonic() + self.plan.ready_timeout_seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -113,11 +114,15 @@ class StackState:
         return cls(**plain, supervisor=supervisor, parts=parts)
 
 
-def make_private_folder(folder: Path) -> Path:
-    """Create *folder* for the present user alone.
+def make_private_folder(folder: Path, uid: int | None = None) -> Path:
+    """Create *folder* for the present user alone, or close an existing one of ours to everybody else.
+
+    Args:
+        folder: The folder.
+        uid: Who must own it; the present user by default.
 
     Raises:
-        CannotRun: If it cannot be made or written.
+        CannotRun: If it cannot be made or written, belongs to somebody else, or is a place that others need as well.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -125,11 +130,32 @@ def make_private_folder(folder: Path) -> Path:
         raise CannotRun(
             f"cannot make the folder {folder}: {error.strerror}", "set INFERDECK_STATE_DIR to a folder you may write"
         ) from error
+    _close_to_others(folder, os.geteuid() if uid is None else uid)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise CannotRun(
             f"cannot write to {folder}", "mend its owner or mode, or set INFERDECK_STATE_DIR to another folder"
         )
     return folder
+
+
+def _close_to_others(folder: Path, uid: int) -> None:
+    """Make sure that nobody else may look into *folder* or swap what is in it: logs and reports name sessions."""
+    try:
+        info = folder.stat()
+        if info.st_uid != uid:
+            raise CannotRun(f"{folder} belongs to user {info.st_uid}", "take another folder, or mend its owner")
+        if not stat.S_IMODE(info.st_mode) & 0o077:
+            return
+        # /tmp, a home, the working folder and all above it: closing these would lock others out of what is theirs
+        needed = {path for place in (Path(os.environ.get("HOME", "/")), Path.cwd()) for path in (place, *place.parents)}
+        if info.st_mode & stat.S_ISVTX or folder.resolve() in needed:
+            raise CannotRun(
+                f"{folder} is open to others, and no folder of ours alone",
+                "set INFERDECK_STATE_DIR to a folder of its own",
+            )
+        folder.chmod(0o700)
+    except OSError as error:
+        raise CannotRun(f"cannot close {folder} to others: {error.strerror}", "chmod 700 it") from error
 
 
 def write_private(path: Path, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import sys
 from pathlib import Path
 
@@ -95,6 +96,47 @@ def test_a_folder_that_cannot_be_written_is_a_clear_line(tmp_path: Path) -> None
 
     with pytest.raises(CannotRun, match="cannot write"):
         make_private_folder(folder)
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o777, 0o750])
+def test_an_open_folder_of_ours_is_closed(tmp_path: Path, mode: int) -> None:
+    """`mkdir state` leaves it readable by all; reports and logs name sessions."""
+    folder = tmp_path / "state"
+    folder.mkdir()
+    folder.chmod(mode)
+    (folder / "reports").mkdir()
+
+    make_private_folder(folder)
+
+    assert 0o700 == stat.S_IMODE(folder.stat().st_mode)
+
+
+def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
+    """Its owner could read and swap what is in it; it stays as it is."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o755)
+
+    with pytest.raises(CannotRun, match=f"belongs to user {os.geteuid()}; take another folder"):
+        make_private_folder(folder, uid=os.geteuid() + 1)
+
+    assert 0o755 == stat.S_IMODE(folder.stat().st_mode)
+
+
+def test_a_folder_that_others_need_is_refused_and_stays_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shared one, the working folder, and what is above it: closing one would lock others out."""
+    shared, above = tmp_path / "shared", tmp_path / "above"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    (above / "work").mkdir(parents=True)
+    above.chmod(0o755)
+    (above / "work").chmod(0o755)
+    monkeypatch.chdir(above / "work")
+
+    for folder in (shared, above, above / "work"):
+        before = folder.stat().st_mode
+        with pytest.raises(CannotRun, match="INFERDECK_STATE_DIR"):
+            make_private_folder(folder)
+        assert before == folder.stat().st_mode
 
 
 def test_the_record_is_json_of_a_known_format(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from inferdeck.stack.state import PartState, StackState
 
 __all__ = ["JOB_OF_PART", "describe", "last_scrapes"]
 
+ORPHANED = "its supervisor is gone, so that nothing is started again; run `inferdeck down`, then `inferdeck up`"
 JOB_OF_PART = {"service": "service", "exporter": "inferdeck-exporter", "triage": "triage", "prometheus": "prometheus"}
 
 
@@ -73,7 +74,7 @@ def describe(state: StackState | None, state_dir: Path, now: float | None = None
     """
     now = time.time() if now is None else now
     if state is None:
-        return {"state": "down", "state_dir": str(state_dir), "ring_dir": None, "parts": []}
+        return {"state": "down", "note": "", "state_dir": str(state_dir), "ring_dir": None, "parts": []}
     prometheus = state.part("prometheus")
     ages = last_scrapes(prometheus.url, now) if prometheus and prometheus.record and is_alive(prometheus.record) else {}
     rows = []
@@ -96,10 +97,12 @@ def describe(state: StackState | None, state_dir: Path, now: float | None = None
         )
     running = any(row["pid"] for row in rows)
     broken = any(row["health"] in {"dead", "unhealthy"} for row in rows)
-    # a stack that was left half-way by a killed supervisor is degraded, although its parts answer
-    overall = "down" if not running else "degraded" if broken or state.phase != "ready" else "up"
+    orphaned = running and state.supervisor is not None and not is_alive(state.supervisor)
+    # a stack that a killed supervisor left behind is degraded, although its parts answer
+    overall = "down" if not running else "degraded" if broken or orphaned or state.phase != "ready" else "up"
     return {
         "state": overall,
+        "note": ORPHANED if orphaned else "",
         "phase": state.phase,
         "state_dir": state.state_dir,
         "ring_dir": state.ring_dir,

@@ -36,6 +36,8 @@ def show_status(console: Console, payload: dict[str, Any]) -> None:
             part["detail"],
         )
     console.print(f"{payload['state']}   state {payload['state_dir']}   rows {payload['ring_dir']}")
+    if payload["note"]:
+        console.print(payload["note"])
     console.print(table)
     for part in payload["parts"]:
         for line in part["log_tail"]:

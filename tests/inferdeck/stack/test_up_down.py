@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from inferdeck.schema import validate
@@ -160,6 +161,29 @@ def test_a_stack_whose_state_folder_is_deleted_can_still_be_ended(console: Conso
 
     assert len(pids) <= len(down["stopped"])
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids if pid)
+
+
+def ended(pid: int) -> bool:
+    """Return whether a process has gone, or is a zombie that the machine's first process does not reap."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_a_killed_supervisor_is_told_and_down_ends_what_it_left(console: Console, tmp_path: Path) -> None:
+    """All parts answer, and yet the stack is degraded: nobody would start a dead part again."""
+    console.result("up")
+    record = json.loads((tmp_path / "state" / "run" / "stack.json").read_text())
+    os.kill(record["supervisor"]["pid"], signal.SIGKILL)
+
+    code, out, _ = console.run("status", "--json")
+    status = json.loads(out)
+    assert (1, "degraded", {"up"}) == (code, status["state"], {part["health"] for part in status["parts"]})
+    assert "supervisor is gone" in status["note"]
+
+    assert 5 == len(console.result("down")["stopped"])
+    assert all(ended(part["pid"]) for part in status["parts"])
 
 
 def test_a_killed_part_is_told_and_up_starts_it_again(console: Console) -> None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ __all__ = ["Subject", "erase", "run_erase"]
 
 BEYOND_REACH = (
     "spans that were sent to an OTLP target (Jaeger or another) bear session.id: erase them there",
-    "backups of these folders, and bundles that were handed on",
+    "backups of these folders, bundles that were handed on, and evidence that `drill --out` put elsewhere",
     "living processes remember a bounded number of recent ids in memory; a restart forgets them",
 )
+BY_HASH_ALONE = "evidence of drills, whose rows were hashed with keys of their own: give the session id itself"
+EVIDENCE = "evidence of a drill"
 # shorter texts occur by chance: they are compared as a whole and never searched for inside other texts
 LEAST_SEARCHED = 16
 MOST_ID_BYTES = 64 * 1024
@@ -129,7 +131,7 @@ def run_erase(settings: StackSettings, session_id: str | None, keyed_hash: str |
         "looked_at": erasure.looked_at,
         "places": erasure.places,
         "unreached": erasure.unreached,
-        "beyond_reach": list(BEYOND_REACH),
+        "beyond_reach": [*BEYOND_REACH, *([BY_HASH_ALONE] if session_id is None else [])],
     }
     return Outcome(payload, int(bool(erasure.unreached)), lambda console: _show(console, payload))
 
@@ -149,16 +151,20 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
     # rows before the archive: what the exporter seals from then on is masked already
     for path in sorted(ring_dir.glob("*.ring")):
         _ring(subject, path, "rows", erasure)
-    _archive(subject, state_dir / "archive", erasure)
+    _archive(subject, state_dir / "archive", "archive", erasure)
+    archives = sorted(path for path in state_dir.glob("drills/**/archive") if path.is_dir())
+    there = in_evidence(subject, archives)
     for path in sorted(state_dir.glob("drills/**/*.ring")):
-        # a drill's rows were hashed with a key that is gone: there only the id itself is found
-        _ring(subject, path, "evidence of a drill", erasure)
+        _ring(there, path, EVIDENCE, erasure)
+    for path in archives:
+        _archive(there, path, EVIDENCE, erasure)
     _bundles(subject, state_dir / "bundles", erasure)
     for place, path in _texts(state_dir):
         erasure.looked_at += 1
+        words = there.words if place == EVIDENCE else subject.words
         try:
             change = in_log if path.suffix not in {".json", ".incident"} else in_json
-            erasure.done(place, path, change(path, subject.words, LEAST_SEARCHED))
+            erasure.done(place, path, change(path, words, LEAST_SEARCHED))
         except FileNotFoundError:
             continue  # rotated or pruned meanwhile
         except (OSError, ValueError) as error:
@@ -166,24 +172,46 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
     return erasure
 
 
+def in_evidence(subject: Subject, archives: Sequence[Path]) -> Subject:
+    """Return the same subject as drills' evidence knows it: each drill hashed with a key of its own.
+
+    Args:
+        subject: Whose traces.
+        archives: The drills' archives, beside whose segments the keys lie; of a drill without one only the id is known.
+    """
+    from exporters.archive.keys import hashes_of
+
+    if subject.session_id is None:
+        return subject
+    session = subject.session_id
+    more = [number for archive in archives for number in hashes_of(session, archive, archive)]
+    return replace(subject, hashes=tuple(dict.fromkeys((*subject.hashes, *more))))
+
+
 def _closed_folders(ring_dir: Path, state_dir: Path, erasure: Erasure) -> None:
     """Note the folders that cannot be listed: a search for files would pass over them in silence."""
-    for folder in (ring_dir, *(state_dir / name for name in ("", "reports", "triage", "logs", "drills", "bundles"))):
+
+    def note(error: OSError) -> None:
+        if not isinstance(error, FileNotFoundError):
+            erasure.missed("folder", Path(error.filename), error.strerror or str(error))
+
+    for folder in (ring_dir, *(state_dir / name for name in ("", "reports", "triage", "logs", "bundles"))):
         try:
             with os.scandir(folder) as entries:
                 next(entries, None)
-        except FileNotFoundError:
-            continue
         except OSError as error:
-            erasure.missed("folder", folder, error.strerror or str(error))
+            note(error)
+    # evidence lies folders deep
+    for _ in os.walk(state_dir / "drills", onerror=note):
+        pass
 
 
 def _texts(state_dir: Path) -> Iterator[tuple[str, Path]]:
     yield from (("report", path) for path in sorted(state_dir.glob("reports/*.json")))
     yield from (("waiting incident", path) for path in sorted(state_dir.glob("triage/*")) if path.is_file())
     yield from (("log", path) for path in sorted(state_dir.glob("logs/*")) if path.is_file())
-    yield from (("evidence of a drill", path) for path in sorted(state_dir.glob("drills/**/*.json")))
-    yield from (("evidence of a drill", path) for path in sorted(state_dir.glob("drills/**/*.log*")))
+    for kind in ("*.json", "*.incident", "*.log*"):
+        yield from ((EVIDENCE, path) for path in sorted(state_dir.glob(f"drills/**/{kind}")) if path.is_file())
 
 
 def _ring(subject: Subject, path: Path, place: str, erasure: Erasure) -> None:
@@ -209,7 +237,7 @@ def _ring(subject: Subject, path: Path, place: str, erasure: Erasure) -> None:
             erasure.missed(place, path, f"{count} {why}")
 
 
-def _archive(subject: Subject, folder: Path, erasure: Erasure) -> None:
+def _archive(subject: Subject, folder: Path, place: str, erasure: Erasure) -> None:
     from exporters.archive.erase import ArchiveBusyError, erase_hashes
 
     if not folder.is_dir():
@@ -219,11 +247,11 @@ def _archive(subject: Subject, folder: Path, erasure: Erasure) -> None:
         # the hashes are those of all keys that the archive was ever written with
         done = erase_hashes(folder, subject.hashes)
     except (ArchiveBusyError, OSError) as error:
-        erasure.missed("archive", folder, str(error))
+        erasure.missed(place, folder, str(error))
         return
-    erasure.done("archive", folder, done.rows)
+    erasure.done(place, folder, done.rows)
     for name, why in done.unreadable.items():
-        erasure.missed("archive", folder / name, why)
+        erasure.missed(place, folder / name, why)
 
 
 def _bundles(subject: Subject, folder: Path, erasure: Erasure) -> None:

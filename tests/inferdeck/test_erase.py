@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporters.archive.blocks import Part
+from exporters.archive.keys import remember_key
 from exporters.archive.sealing import write_segment
 from inferdeck.erase import erase, run_erase, subject_of
 from inferdeck.erase_files import erased, in_log
@@ -182,6 +183,36 @@ def test_the_archive_is_reached(rows: Path, tmp_path: Path) -> None:
     assert ["rows", "archive"] == [one["place"] for one in first.places]
     assert ([], []) == (second.places, second.unreached)
     assert [str(segment)] == [one["path"] for one in third.unreached]
+
+
+def test_the_archive_of_a_drill_is_reached_with_its_own_key(rows: Path, tmp_path: Path) -> None:
+    """Its exporter archives as any other does; the rows and segments of each drill bear hashes of that drill's key."""
+    state, run = tmp_path / "state", tmp_path / "state" / "drills" / "d" / "001"
+    (run / "state" / "archive").mkdir(parents=True)
+    foreign = "a\"b'; --, which is kept by its hash alone"
+    for session in (ME, foreign):
+        ring = flight(tmp_path / "gone", session)
+        assert ring.path is not None
+        with RingFile(ring.path) as reader:
+            part = Part(ring.path.name, reader.header, reader.strings(), reader.read(0, 10).rows, 1)
+        part.rows["session"][part.rows["session"] != ME.encode()] = b""
+        write_segment(run / "state" / "archive", [part])
+        ring.close()
+    remember_key(run / "state" / "archive", tmp_path / "gone")
+    (run / "state" / "triage").mkdir()
+    (run / "state" / "triage" / "1.incident").write_text(json.dumps({"group_key": ME}))
+    segments = sorted((run / "state" / "archive").glob("*.npz"))
+
+    for session in (ME, foreign):
+        found = erase(subject_of(session, None, rows, state / "archive"), rows, state)
+        assert [1] == [one["count"] for one in found.places if one["path"].endswith("archive")]
+        assert [] == found.unreached
+        assert [] == erase(subject_of(session, None, rows, state / "archive"), rows, state).places
+    assert ME not in (run / "state" / "triage" / "1.incident").read_text()
+    segments[0].write_bytes(b"damaged")
+    assert [str(segments[0])] == [
+        one["path"] for one in erase(subject_of(ME, None, rows, state / "archive"), rows, state).unreached
+    ]
 
 
 @given(

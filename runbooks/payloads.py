@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -148,8 +149,8 @@ def _alert(one: object, index: int) -> Alert:
     starts_at = _time(one.get("startsAt"), f"{where}: startsAt")
     if starts_at is None:
         raise PayloadError(f"{where}: startsAt is missing")
-    # The fingerprint is a hash of the labels; a sender without one still gets a stable identity.
-    fingerprint = _text(one.get("fingerprint", ""), f"{where}: fingerprint") or json.dumps(labels, sort_keys=True)
+    # The fingerprint is a hash of the labels; a sender without one still gets a stable identity, of a bounded size.
+    fingerprint = _text(one.get("fingerprint", ""), f"{where}: fingerprint") or _digest(one["labels"])
     return Alert(
         name=labels.get("alertname", ""),
         status=_status(one.get("status"), where),
@@ -161,6 +162,11 @@ def _alert(one: object, index: int) -> Alert:
     )
 
 
+def _digest(labels: Mapping[str, str]) -> str:
+    """Return an identity of a label set, which may be megabytes: thousands of identities are remembered."""
+    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()
+
+
 def _status(value: object, where: str) -> str:
     if value not in ("firing", "resolved"):
         raise PayloadError(f"{where}: status is {str(value)[:20]!r}, neither firing nor resolved")
@@ -170,7 +176,8 @@ def _status(value: object, where: str) -> str:
 def _text(value: object, where: str) -> str:
     if not isinstance(value, str):
         raise PayloadError(f"{where} is no text")
-    return value[:MOST_TEXT]
+    # JSON can hold half a surrogate pair, which no file and no log can.
+    return value[:MOST_TEXT].encode("utf-8", "replace").decode()
 
 
 def _texts(value: object, where: str) -> dict[str, str]:
@@ -189,4 +196,10 @@ def _time(value: object, where: str) -> float | None:
         raise PayloadError(f"{where} is no RFC 3339 time: {str(value)[:40]!r}") from error
     if moment.year <= 1:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    try:
+        # The last hours of year 9999 in a zone behind UTC parse, and lie in a year that nothing can write down.
+        datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise PayloadError(f"{where} lies beyond the year 9999 in UTC: {str(value)[:40]!r}") from error
+    return seconds

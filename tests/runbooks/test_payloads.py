@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -102,6 +103,8 @@ def test_the_watchdog_and_other_meta_alerts_fire_without_being_incidents() -> No
         (with_alert(startsAt=None), "startsAt is missing"),
         (with_alert(startsAt="yesterday"), "no RFC 3339 time"),
         (with_alert(endsAt={}), "no RFC 3339 time"),
+        (with_alert(startsAt="9999-12-31T23:59:59-12:00"), "alert 0: startsAt lies beyond the year 9999"),
+        (with_alert(endsAt="9999-12-31T23:59:59-00:01"), "alert 0: endsAt lies beyond the year 9999"),
     ],
 )
 def test_a_wrong_notification_is_refused_with_the_reason(payload: dict[str, Any], complaint: str) -> None:
@@ -116,6 +119,36 @@ def test_labels_with_markup_and_long_texts_are_kept_as_text_and_cut() -> None:
 
     assert "<script>alert(1)</script>" == found.alerts[0].name
     assert 1000 == len(found.alerts[0].labels["long"])
+
+
+@given(st.datetimes(), st.integers(-1439, 1439))
+def test_every_time_that_is_taken_can_be_written_down(moment: datetime, minutes: int) -> None:
+    """Whatever the zone, a start is refused or a time that Python can show again."""
+    text = f"{moment.isoformat()}{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02d}:{abs(minutes) % 60:02d}"
+    try:
+        alert = parse_payload(with_alert(startsAt=text)).alerts[0]
+    except PayloadError:
+        return
+    assert 1 <= datetime.fromtimestamp(alert.starts_at, UTC).year <= 9999
+
+
+def test_identities_are_bounded_whatever_the_labels() -> None:
+    """Thousands are remembered: a megabyte of labels makes a short identity, in which its last letter counts."""
+    long = {"alertname": "A", "x": "y" * 1_000_000}
+    one, other = (
+        parse_payload(with_alert(fingerprint="", labels=labels)).alerts[0]
+        for labels in (long, long | {"x": long["x"][:-1] + "z"})
+    )
+
+    assert 100 > len(one.key)
+    assert one.key != other.key
+
+
+def test_half_a_surrogate_pair_does_no_harm() -> None:
+    """JSON can hold what UTF-8 cannot: the notification is taken, and its texts can be written."""
+    found = read_payload(json.dumps(with_alert(labels={"alertname": "\ud800A"}, fingerprint="\udfff")).encode())
+
+    assert ["?A"] == [alert.name.encode().decode() for alert in found.firing()]
 
 
 def test_an_alert_without_fingerprint_still_has_one_identity() -> None:

@@ -13,7 +13,7 @@ from runbooks import signals
 from runbooks.evidence import Evidence
 from runbooks.rows import OUTCOMES, Mask, OpenRequest, Rows
 
-__all__ = ["bad_rows", "iso", "lost_requests", "measure_impact", "worst_traces"]
+__all__ = ["bad_rows", "iso", "lost_requests", "measure_impact", "unknown_impact", "worst_traces"]
 
 FAILED = tuple(OUTCOMES.index(name) for name in ("error", "degraded", "disconnected"))
 
@@ -38,23 +38,27 @@ def lost_requests(evidence: Evidence, rows: Rows) -> list[OpenRequest]:
     return [one for one in rows.open if one.ring in silent and since - 60.0 <= one.start_s <= until]
 
 
+def unknown_impact(since: float | None, until: float, still_going: bool | None) -> dict[str, Any]:
+    """Return an impact of which nothing was measured.
+
+    All keys are there whatever is missing: a reader tells "unknown" from "none" by None against 0.
+
+    Args:
+        since: Its onset, unix seconds; None when there is none to be seen.
+        until: Its end, or the end of what was looked at, unix seconds.
+        still_going: Whether it goes on; None when nothing is dated.
+    """
+    measured = ("requests", "bad_requests", "unfinished_requests", "sessions", "bad_sessions")
+    shares = ("by_outcome", "p95_seconds", "rate_per_second")
+    dated: dict[str, Any] = {"since": iso(since), "until": iso(until), "still_going": still_going}
+    return dated | dict.fromkeys(measured + shares)
+
+
 def measure_impact(evidence: Evidence) -> dict[str, Any]:
     """Return the impact of the incident; figures that no source can give are None."""
     window = evidence.window
-    # All keys are there whatever is missing: a reader tells "unknown" from "none" by None against 0.
-    result: dict[str, Any] = {
-        "since": iso(window.onset),
-        "until": iso(window.incident[1]),
-        "still_going": window.going_on if window.onset is not None else None,
-        "requests": None,
-        "bad_requests": None,
-        "unfinished_requests": None,
-        "sessions": None,
-        "bad_sessions": None,
-        "by_outcome": None,
-        "p95_seconds": None,
-        "rate_per_second": None,
-    }
+    still_going = window.going_on if window.onset is not None else None
+    result = unknown_impact(window.onset, window.incident[1], still_going)
     return result | (_from_rows(evidence, evidence.rows) if evidence.rows is not None else _from_series(evidence))
 
 

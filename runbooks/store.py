@@ -83,14 +83,18 @@ class ReportStore:
         kept = redact(dict(result)) | {"id": name, "report": str(path)}
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(path, json.dumps(kept, indent=1, ensure_ascii=False, default=str).encode())
+            text = json.dumps(kept, indent=1, ensure_ascii=False, default=str)
+            # Half a surrogate pair in a label must not cost the report.
+            write_private(path, text.encode("utf-8", "replace"))
         except OSError as error:
             # No path: there is no file.
             self._unwritten[name] = kept | {"report": None}
             for oldest in list(self._unwritten)[:-MOST_UNWRITTEN]:
                 del self._unwritten[oldest]
             raise StoreError(f"report not kept in {self.folder}: {error.strerror}; set INFERDECK_STATE_DIR") from error
-        self._prune()
+        # The report is kept by now: a folder that cannot be listed undoes nothing.
+        with contextlib.suppress(OSError):
+            self._prune()
         return dict(result) | {"id": name, "report": str(path)}
 
     def ids(self) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from runbooks.engine import AFTER_ALERT_SECONDS
 from runbooks.inbox import Inbox, Incident
 from runbooks.store import ReportStore, StoreError
+from runbooks.unable import unable
 
 __all__ = ["TriageWatch"]
 
@@ -69,47 +70,71 @@ class TriageWatch:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            incident = self.inbox.oldest(timeout_seconds=1.0)
-            if incident is not None and not self._stopping.is_set():
-                self.work(incident)
+            try:
+                incident = self.inbox.oldest(timeout_seconds=1.0)
+                if incident is not None and not self._stopping.is_set():
+                    self.work(incident)
+            except Exception:  # noqa: BLE001 - the last door: without this thread no alert is looked at any more
+                _log.exception("the triage thread stumbled, and goes on")
+                self._stopping.wait(self._retry_seconds)
 
     def work(self, incident: Incident) -> None:
-        """Triage one incident and keep the report."""
+        """Triage one incident and keep the report; of one that fails again and again, a report that says so."""
         began = time.monotonic()
         started = datetime.fromtimestamp(self._clock(), UTC)
         try:
             # Not now but the alert's own time: after a restart the incident may be an hour old.
             until = min(self._clock(), incident.starts_at + AFTER_ALERT_SECONDS)
             result = dict(self._triage(incident.alert, until))
-        except Exception:  # noqa: BLE001 - whatever is wrong with one incident, the next must still be looked at
+            self._keep(incident, result, started, time.monotonic() - began)
+        # Whatever is wrong with one incident, its times as read from disk included, the next must still be looked at.
+        except Exception as error:  # noqa: BLE001
             _log.exception("triage of %s failed", incident.alert)
-            self._failed(incident)
+            self._failed(incident, error, started, time.monotonic() - began)
             return
-        self.last_seconds = time.monotonic() - began
+        self.runs["abstained" if result["abstained"] else "named"] += 1
+        self._done(incident)
+
+    def _keep(self, incident: Incident, result: Mapping[str, Any], started: datetime, seconds: float) -> None:
+        """Store a result with what triggered it; one that the disk refuses is shown from memory."""
+        self.last_seconds = seconds
         trigger = {
             "sender": incident.sender,
             "group_key": incident.group_key,
             "alerts": incident.alerts,
             "truncated": incident.truncated,
-            "starts_at": datetime.fromtimestamp(incident.starts_at, UTC).isoformat(),
+            "starts_at": _text_of(incident.starts_at),
         }
-        result |= {"started": started.isoformat(), "took_s": round(self.last_seconds, 3), "trigger": trigger}
+        whole = dict(result) | {"started": started.isoformat(), "took_s": round(seconds, 3), "trigger": trigger}
         try:
-            kept = self.store.save(result, started)
+            kept = self.store.save(whole, started)
             _log.info("%s: %s, kept as %s", incident.alert, _said(result), kept["report"])
         except StoreError as error:
             _log.warning("%s: %s; %s", incident.alert, _said(result), error)
-        self.runs["abstained" if result["abstained"] else "named"] += 1
+
+    def _failed(self, incident: Incident, error: Exception, started: datetime, seconds: float) -> None:
+        """Try again later; after the last try the failure itself is the report, for its alert is not sent again."""
+        self._tries[incident.name] += 1
+        if (tries := self._tries[incident.name]) < MOST_TRIES:
+            self._stopping.wait(self._retry_seconds)
+            return
+        try:
+            self._keep(incident, unable(incident.alert, started.timestamp(), tries, error), started, seconds)
+        finally:
+            self.runs["failed"] += 1
+            self._done(incident)
+
+    def _done(self, incident: Incident) -> None:
+        self._tries.pop(incident.name, None)
         self.inbox.done(incident)
 
-    def _failed(self, incident: Incident) -> None:
-        self._tries[incident.name] += 1
-        if self._tries[incident.name] >= MOST_TRIES:
-            del self._tries[incident.name]
-            self.runs["failed"] += 1
-            self.inbox.done(incident)
-        else:
-            self._stopping.wait(self._retry_seconds)
+
+def _text_of(seconds: float) -> str | None:
+    """Return unix seconds as text; None for what is no time: a file of the inbox may hold anything."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError, TypeError):
+        return None
 
 
 def _said(result: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ from inferdeck.look_up import Query, look_up
 from inferdeck.result import Outcome
 from inferdeck.settings import StackSettings, load_settings
 from inferdeck.stack.commands import find_tools, prepare_model
+from inferdeck.stack.process import still_running
 from inferdeck.terminal import progress_bar, sayer
 from inferdeck.traffic import TrafficPlan
 
@@ -49,12 +50,11 @@ def run_demo(*, seed: int, quiet: bool) -> Outcome:
         payload = _play(settings, folder, seed, say)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    payload["left_running"] = 0
 
     def show(console: Console) -> None:
         show_demo(console, payload)
 
-    return Outcome(payload, 0 if payload["named"] else 1, show)
+    return Outcome(payload, 0 if payload["named"] and not payload["left_running"] else 1, show)
 
 
 def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[str, Any]:
@@ -98,6 +98,8 @@ def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[st
         "named_s": round(named - begin, 2) if named else None,
         "triage": report,
         "trace": found["traces"][0] if found["traces"] else None,
+        # counted, and after the scene has ended all that it started
+        "left_running": len(still_running(scene.records)),
     }
 
 

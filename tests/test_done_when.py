@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -9,18 +10,23 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from rich.console import Console
+
+from inferdeck.demo_view import show_demo
+from inferdeck.schema import validate
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 
 
 def inferdeck(*words: str, state: Path) -> subprocess.CompletedProcess[str]:
-    """Run the console in this checkout with a state folder of its own."""
+    """Run the console in this checkout with state and temporary folders of its own."""
     return subprocess.run(
         [str(Path(sys.executable).parent / "inferdeck"), *words],
         cwd=ROOT,
-        env={**os.environ, "INFERDECK_STATE_DIR": str(state)},
+        env={**os.environ, "INFERDECK_STATE_DIR": str(state), "TMPDIR": str(state)},
         capture_output=True,
         text=True,
         timeout=850,
@@ -35,13 +41,31 @@ def result(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     return found
 
 
+def processes_of(folder: Path) -> list[str]:
+    """Return the command lines of the processes that have *folder* in their environment, this one apart."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and any(str(folder) in value for value in process.environ().values()):
+                found.append(" ".join(process.cmdline()))
+        except psutil.Error:
+            continue
+    return found
+
+
 def test_the_demo_names_the_caused_cause_and_leaves_nothing_running(tmp_path: Path) -> None:
-    """`inferdeck demo` exits 0, names the cause and prints a slow session's waterfall."""
-    done = inferdeck("demo", state=tmp_path)
+    """`inferdeck demo` exits 0, names the cause, draws a slow session's waterfall, and ends all that it started."""
+    done = inferdeck("demo", "--json", state=tmp_path)
+    found = result(done)
+    console = Console(file=io.StringIO(), width=120)
+    show_demo(console, found)
 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    assert "event_loop_blocked" in done.stdout
-    assert "model.forward" in done.stdout
+    validate("demo", found)
+    assert "event_loop_blocked" == found["triage"]["verdict"]["slug"] == found["caused"]
+    assert "model.forward" in console.file.getvalue()  # type: ignore[attr-defined]
+    assert (0, []) == (found["left_running"], processes_of(tmp_path))
+    assert [] == list(tmp_path.glob("inferdeck-demo-*"))
 
 
 def test_failures_are_detected_and_named_also_blind(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings, default_ring_dir
 from inferdeck.stack.embedded import EmbeddedStack
 from inferdeck.stack.plan import StackPlan, plan_on_free_ports
+from inferdeck.stack.process import ProcessRecord
 from inferdeck.stack.shield import uninterrupted
 from inferdeck.stack.state import make_private_folder, only_stack
 from inferdeck.traffic import TrafficPlan
@@ -50,6 +51,11 @@ class Scene:
     def handle(self) -> StackHandle:
         """Return the scene as a program sees it."""
         return StackHandle(self.stack, self.traffic, self.base_rate)
+
+    @property
+    def records(self) -> list[ProcessRecord]:
+        """Return the processes of the stack and of its traffic, as written down when they were started last."""
+        return [self.traffic.record, *(part.record for part in self.stack.state.parts if part.record)]
 
 
 def flag_path(state_dir: Path) -> Path:

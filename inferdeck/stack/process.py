@@ -12,7 +12,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ __all__ = [
     "kill_group",
     "log_tail",
     "start",
+    "still_running",
     "stop",
 ]
 
@@ -156,6 +157,16 @@ def group_members(record: ProcessRecord, proc: Path = PROC) -> list[int]:
         if mark in environment.split(b"\0") and fields and fields[0] not in "ZX":
             members.append(int(entry.name))
     return sorted(members)
+
+
+def still_running(records: Iterable[ProcessRecord], proc: Path = PROC) -> list[int]:
+    """Return the live processes of all these records, workers whose leader has gone included.
+
+    Args:
+        records: What was written down at start.
+        proc: Root of the process file system.
+    """
+    return sorted({pid for record in records for pid in group_members(record, proc)})
 
 
 def start(

@@ -21,6 +21,7 @@ from inferdeck.stack.process import (
     kill_group,
     log_tail,
     start,
+    still_running,
     stop,
 )
 
@@ -126,6 +127,19 @@ def test_workers_of_a_dead_leader_are_found_by_their_mark(tmp_path: Path) -> Non
 
     assert "term" == report.how
     assert [] == group_members(record)
+
+
+def test_what_still_runs_is_counted_with_the_workers_of_dead_leaders(tmp_path: Path) -> None:
+    """Two processes; one when the leader was killed; none when all are ended."""
+    record, child = started(PARENT, tmp_path)
+    assert wait_until(lambda: 2 == len(still_running([record])))
+    os.kill(record.pid, signal.SIGKILL)
+    child.wait(10)
+
+    alone = still_running([record, replace(record, token="0" * 16)])
+    stop(record, grace_seconds=5, reap=child.poll)
+
+    assert ([record.pid] != alone, 1, []) == (True, len(alone), still_running([record]))
 
 
 def test_kill_group_reaches_all_workers(tmp_path: Path) -> None:

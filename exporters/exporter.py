@@ -143,8 +143,11 @@ class Exporter:
     def health(self) -> dict[str, object]:
         """Return how the exporter is doing, for /healthz."""
         age = self._clock() - self._ticked_at
+        otlp = "off" if self.sender is None else "on" if self.sender.alive else "stopped"
+        looking = age < max(10.0, 10 * self.settings.tick_seconds)
         return {
-            "status": "ok" if age < max(10.0, 10 * self.settings.tick_seconds) else "stuck",
+            # Without its thread no span is sent any more, which only a restart mends.
+            "status": "ok" if looking and otlp != "stopped" else "stuck",
             "version": version(),
             "last_tick_age_s": round(age, 3),
             "ring_dir": str(self.settings.ring_dir),
@@ -153,7 +156,7 @@ class Exporter:
             "unreadable": len(self.follower.unreadable),
             "rows_read": self.state.totals.value("telemetry_rows_read_total"),
             "state": self.state_note,
-            "otlp": "on" if self.sender else "off",
+            "otlp": otlp,
             "archive": self.archiver.note if self.archiver else "off",
         }
 

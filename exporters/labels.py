@@ -85,7 +85,7 @@ CROWDED_REASONS: Final = (
 )
 # A recorder that is closed says so on its last status page; one that is killed cannot.
 WORKER_ENDS: Final = ("clean", "died")
-DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit")
+DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit", "failed")
 KEPT_REASONS: Final = (
     "error",
     "degraded",

@@ -60,7 +60,8 @@ class HttpTransport:
             except TimeoutError:
                 self._connection.close()
                 return Answer(0)
-            except (OSError, http.client.HTTPException):
+            # ValueError: a host's name that cannot be one is found out while it is looked up.
+            except (OSError, http.client.HTTPException, ValueError):
                 self._connection.close()
                 if attempt == 2:
                     return Answer(0)
@@ -95,15 +96,16 @@ def parse_headers(text: str) -> dict[str, str]:
 
 def _retry_after(value: str | None) -> float:
     """Return the seconds that a Retry-After header asks for (RFC 9110: seconds or a date), at most an hour."""
-    if not value:
-        return 0.0
-    if value.strip().isdigit():
-        return min(float(value), 3600.0)
+    text = (value or "").strip()
+    # ASCII alone: "²" is a digit to Python, and no number.
+    if text.isascii() and text.isdigit():
+        return min(float(text), 3600.0)
     try:
-        at = email.utils.parsedate_to_datetime(value)
-    except ValueError:
+        wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    # What a date that is none raises depends on where it breaks, down to places in lists.
+    except (ValueError, TypeError, ArithmeticError, LookupError, OSError):
         return 0.0
-    return min(max(0.0, at.timestamp() - time.time()), 3600.0)
+    return min(max(0.0, wait), 3600.0)
 
 
 def rejected_spans(content: bytes) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import collections
 import gzip
+import logging
 import random
 import threading
 import time
@@ -24,6 +25,8 @@ __all__ = ["Answer", "Parcel", "Sender", "Transport"]
 RETRY_STATUSES: Final = frozenset({429, 502, 503, 504})
 # Marks of delivered traces wait for the next tick; without ticks the oldest go.
 _MARKS_KEPT: Final = 4096
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ class Sender:
         self._give_up_at = float("inf")
         self._counts = Totals()
         self._delivered: collections.deque[object] = collections.deque(maxlen=_MARKS_KEPT)
+        self._broken = False
         self._thread = threading.Thread(target=self._run, name="otlp-sender", daemon=True)
 
     def start(self) -> None:
@@ -134,6 +138,11 @@ class Sender:
         """Spans that wait, those under way included."""
         with self._wake:
             return self._queued
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread works."""
+        return self._thread.is_alive()
 
     def take_counts(self) -> Totals:
         """Return what was counted since the last call."""
@@ -164,9 +173,17 @@ class Sender:
             self._queued = 0
 
     def _run(self) -> None:
-        """Send batches until stopped."""
+        """Send batches until stopped; one that raises costs itself."""
         while batch := self._next_batch():
-            self._deliver(batch)
+            parts = [batch]
+            while parts:
+                part = parts.pop()
+                try:
+                    parts += reversed(self._deliver(part))
+                except Exception as error:  # noqa: BLE001 - whatever it is, the spans after it must still be sent
+                    self._failed(part, error)
+                else:
+                    self._broken = False
         self._transport.close()
 
     def _next_batch(self) -> list[Parcel]:
@@ -185,30 +202,36 @@ class Sender:
                 spans += batch[-1].spans
             return batch
 
-    def _deliver(self, batch: list[Parcel]) -> None:
-        """Try to deliver a batch until it is accepted, refused, or too old."""
+    def _deliver(self, batch: list[Parcel]) -> list[list[Parcel]]:
+        """Try to deliver a batch until it is accepted, refused, or too old; return it in halves if it is too large."""
         pause = self._first_pause
         while True:
             answer = self._transport.post(self._body(batch), compressed=self._compress)
             if 200 <= answer.status < 300:
                 self._accepted(batch, answer.rejected_spans)
-                return
+                return []
             # By requests, never inside one: a trace that arrives in part misleads more than one that is missing.
             if answer.status == 413 and len(batch) > 1:
                 middle = len(batch) // 2
-                self._deliver(batch[:middle])
-                self._deliver(batch[middle:])
-                return
+                return [batch[:middle], batch[middle:]]
             if answer.status != 0 and answer.status not in RETRY_STATUSES:
                 self._done(batch, "too_large" if answer.status == 413 else "rejected")
-                return
+                return []
             # Jitter, so that many exporters do not come back to a restarted collector at one moment.
             wait = max(answer.retry_after_seconds, pause * random.uniform(0.8, 1.2))
             if self._clock() + wait > min(batch[0].queued + self._deadline, self._give_up_at):
                 self._done(batch, "not_delivered_at_exit" if self._stopping else "deadline")
-                return
+                return []
             self._pause(wait)
             pause = min(pause * 2, self._first_pause * 30)
+
+    def _failed(self, batch: list[Parcel], error: Exception) -> None:
+        """Count a batch that could not be made or sent, and say it once."""
+        self._done(batch, "failed")
+        if not self._broken:
+            _log.error("spans not sent (%s: %s); dropped and counted", type(error).__name__, error, exc_info=error)
+        # Until a batch goes well again: the same line for each batch would fill a disk.
+        self._broken = True
 
     def _body(self, batch: list[Parcel]) -> bytes:
         """Return the request body of a batch."""

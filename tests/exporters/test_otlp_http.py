@@ -8,9 +8,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from exporters.otlp_http import HttpTransport, parse_headers, rejected_spans
+from exporters.otlp_http import HttpTransport, _retry_after, parse_headers, rejected_spans
 from exporters.sender import Answer
 
 
@@ -118,7 +120,21 @@ def test_a_closed_connection_is_opened_again(collector: Callable[..., Any]) -> N
     assert [body for _, _, body in came] == [b"0", b"1", b"2"]
 
 
-@pytest.mark.parametrize(("status", "header", "wait"), [(429, "7", 7.0), (503, "never", 0.0), (413, None, 0.0)])
+@pytest.mark.parametrize(
+    ("status", "header", "wait"),
+    [
+        (429, "7", 7.0),
+        (429, " 99999 ", 3600.0),
+        (503, "never", 0.0),
+        (503, "-5", 0.0),
+        (503, "\xb2", 0.0),
+        (503, "1\xb2", 0.0),
+        (503, "Mon, 01 Jan 0001 00:00:00 -0000", 0.0),
+        (503, "Fri, 31 Dec 9999 23:59:59 -2359", 3600.0),
+        (503, "Mon, 30 Nov 2026 00:00:00 +99999999999999999999", 0.0),
+        (413, None, 0.0),
+    ],
+)
 def test_status_and_retry_after_are_told(
     collector: Callable[..., Any], status: int, header: str | None, wait: float
 ) -> None:
@@ -127,6 +143,23 @@ def test_status_and_retry_after_are_told(
     transport = HttpTransport(address)
     assert transport.post(b"", compressed=False) == Answer(status, wait)
     transport.close()
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=60) | st.dates().map(lambda day: day.strftime("%d %b %Y")))
+def test_whatever_retry_after_says_is_a_wait(text: str) -> None:
+    """No text of a header raises, and no wait is below zero or over an hour."""
+    assert 0.0 <= _retry_after(text) <= 3600.0
+
+
+@given(st.binary(max_size=40))
+def test_whatever_an_answer_holds_is_a_count(content: bytes) -> None:
+    """No body raises, and no count is below zero."""
+    assert rejected_spans(content) >= 0
+
+
+def test_a_host_that_can_be_none_is_no_exception() -> None:
+    """A label that is too long is found out when the name is looked up: status 0, as for a host that is away."""
+    assert HttpTransport(f"http://{'a' * 70}.invalid").post(b"x", compressed=False) == Answer(0)
 
 
 def test_partial_success_is_read_as_the_official_classes_write_it(collector: Callable[..., Any]) -> None:

@@ -162,3 +162,33 @@ def test_bodies_can_be_compressed() -> None:
     plain = FakeTransport(lambda _body, _call: Answer(200))
     send(plain, [parcel(1)])
     assert plain.bodies == [gzip.decompress(body) for body in transport.bodies]
+
+
+def test_a_batch_that_raises_costs_itself_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A fault of ours amid a halved batch: its spans are counted once, the next ones go, the thread lives."""
+
+    def answer(body: bytes, _call: int) -> Answer:
+        if body.count(b"no") > 1:
+            return Answer(413)
+        if b"no02" in body or b"no03" in body:
+            raise RuntimeError("by hand")
+        return Answer(200)
+
+    sender = Sender(FakeTransport(answer), version="1", first_pause_seconds=0.01)
+    for number in range(1, 7):
+        sender.put(parcel(number))
+    sender.start()
+    deadline = time.monotonic() + 10
+    while sender.queued and time.monotonic() < deadline:
+        time.sleep(0.005)
+    counts, left, alive = sender.take_counts(), sender.queued, sender.alive
+    sender.stop()
+
+    assert (28, 14, 0, True) == (
+        counts.value("telemetry_spans_sent_total"),
+        counts.value("telemetry_spans_dropped_total", "failed"),
+        left,
+        alive,
+    )
+    assert 1 == caplog.text.count("spans not sent (RuntimeError: by hand)")
+    assert not sender.alive

@@ -138,6 +138,16 @@ def test_health_tells_how_it_is_going(start: Callable[..., Exporter]) -> None:
     assert get(exporter, "/healthz").status_code == 503
 
 
+def test_health_tells_a_sender_that_stopped(start: Callable[..., Exporter]) -> None:
+    """Without its thread no span is ever sent again, and whoever restarts what is unhealthy must be told."""
+    exporter = start(otlp_endpoint="http://127.0.0.1:9")
+    assert get(exporter, "/healthz").json()["otlp"] == "on"
+    assert exporter.sender is not None
+    exporter.sender.stop(0.0)
+    answer = get(exporter, "/healthz")
+    assert (answer.status_code, answer.json()["status"], answer.json()["otlp"]) == (503, "stuck", "stopped")
+
+
 def test_a_second_exporter_on_the_same_state_is_refused(start: Callable[..., Exporter], tmp_path: Path) -> None:
     """Two would write one state file in turn; the message says what to do."""
     start()

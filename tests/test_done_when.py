@@ -91,5 +91,6 @@ def test_three_clean_minutes_with_a_surge_raise_nothing(tmp_path: Path) -> None:
         name: clean[name] for name in ("false_alerts", "false_verdicts", "watchdog_firing")
     }, json.dumps(clean)
     assert clean["surge_ratio"] >= 8
+    assert ([], 0) == (clean["not_clean"], clean["failed_scrapes"])
     assert clean["proof"]["named"]
     assert done.returncode == 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.clean_score import not_clean, shipped_rules, surge_ratio
 from inferdeck.drill.command import DrillRequest, choose_programs, fresh_runs_dir, summary
 from inferdeck.drill.ear import Ear
 from inferdeck.drill.evidence import save_json, save_metrics
@@ -20,15 +21,14 @@ from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
 from inferdeck.drill.score import judge
 from inferdeck.drill.silence import Act, silence_programs, timetable
 from inferdeck.drill.watch import query_value
-from inferdeck.http_get import get_json
+from inferdeck.http_get import Unreachable, get_json
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 from inferdeck.traffic import TrafficPlan
 
-__all__ = ["SURGE_RATIO", "CleanPlan", "clean_plan", "run_clean"]
+__all__ = ["CleanPlan", "clean_plan", "run_clean"]
 
 Say = Callable[[str], None]
-SURGE_RATIO = 10.0
 PROOF = "event_loop_blocked"
 # Their targets are away for a moment, which is no failed scrape of a healthy one.
 RESTARTS = ("deploy_restart", "prometheus_restart")
@@ -82,28 +82,46 @@ def _perform(scene: Scene, ear: Ear, acts: Sequence[Act], seconds: float, say: S
     return done
 
 
-def _failed_scrapes(url: str, seconds: float, at: float | None = None) -> int:
-    """Return how many scrapes failed in *seconds* before a time, now by default: samples of `up` that are 0."""
+def _failed_scrapes(url: str, seconds: float, at: float | None = None) -> int | None:
+    """Return how many scrapes failed in *seconds* before a time, now by default: samples of `up` that are 0.
+
+    None when Prometheus cannot tell.
+    """
     window = f"{max(1, round(seconds))}s"
     # counted by Prometheus itself, over all jobs: `up` is 0 for each scrape that failed
     failed = query_value(url, f"sum(count_over_time(up[{window}])) - sum(sum_over_time(up[{window}]))", at)
-    return round(failed or 0.0)
+    return None if failed is None else round(failed)
 
 
-def _scrapes(url: str, began_unix: float, acts: Sequence[dict[str, Any]]) -> dict[str, int]:
-    """Return how many scrapes failed, those while something was restarted on purpose apart."""
+def scrapes(url: str, began_unix: float, acts: Sequence[dict[str, Any]]) -> dict[str, int | None]:
+    """Return how many scrapes failed, those while something was restarted on purpose apart.
+
+    Args:
+        url: Base URL of Prometheus.
+        began_unix: When the clean time began, in seconds.
+        acts: As performed.
+
+    Returns:
+        `failed_scrapes`, `failed_scrapes_of_restarts`; None where Prometheus cannot tell.
+    """
     every = _failed_scrapes(url, time.time() - began_unix)
-    while_restarting = sum(
+    restarts = [
         _failed_scrapes(url, act["seconds"], began_unix + act["begin_s"] + act["seconds"])
         for act in acts
         if act["slug"] in RESTARTS
-    )
-    return {"failed_scrapes": max(0, every - while_restarting), "failed_scrapes_of_restarts": while_restarting}
+    ]
+    of_restarts = None if None in restarts else sum(one or 0 for one in restarts)
+    others = None if every is None or of_restarts is None else max(0, every - of_restarts)
+    return {"failed_scrapes": others, "failed_scrapes_of_restarts": of_restarts}
 
 
-def _rules_loaded(url: str) -> int:
-    groups = get_json(f"{url}/api/v1/rules?type=alert", 5.0)["data"]["groups"]
-    return sum(len(group["rules"]) for group in groups)
+def rules_loaded(url: str) -> int | None:
+    """Return how many alerts a Prometheus has loaded, None when it cannot be asked."""
+    try:
+        groups = get_json(f"{url}/api/v1/rules?type=alert", 5.0)["data"]["groups"]
+        return sum(len(group["rules"]) for group in groups)
+    except (Unreachable, KeyError, TypeError):
+        return None
 
 
 def run_clean(
@@ -119,7 +137,8 @@ def run_clean(
         say: Gets one line for each step.
 
     Returns:
-        The payload in the shape of `drill`, and the exit code: 1 after a false alert or verdict, or a missed proof.
+        The payload in the shape of `drill`, and the exit code: 1 after a false alert or verdict, a failed scrape, a
+        missed proof, or when any of these cannot be told.
 
     Raises:
         CannotRun: If the stack does not start.
@@ -140,11 +159,11 @@ def run_clean(
             "minutes": round(ear.elapsed() / 60, 2),
             "requests": int(scene.traffic.tally().get("sent", 0)),
             "by_status": scene.traffic.tally().get("by_status", {}),
-            "surge_ratio": SURGE_RATIO,
+            "surge_ratio": surge_ratio(done, rate),
             "acts": done,
             "no_room_for": sorted({one.slug for one in plan.programs} - {act.program.slug for act in acts}),
-            "rules_loaded": _rules_loaded(scene.watch.prometheus_url),
-            **_scrapes(scene.watch.prometheus_url, began, done),
+            "rules_loaded": rules_loaded(scene.watch.prometheus_url),
+            **scrapes(scene.watch.prometheus_url, began, done),
             "watchdog_firing": ear.watchdog,
             "false_alerts": len(heard),
             "false_verdicts": len(claims),
@@ -154,9 +173,9 @@ def run_clean(
         clean["proof"] = _prove(proof, scene, folder, plan.run, say)
         save_metrics({"exporter": f"{scene.handle.exporter_url}/metrics"}, folder / "metrics")
         save_json(folder / "alerts.json", scene.watch.timeline)
+    clean["not_clean"] = not_clean(clean, shipped_rules())
     save_json(runs_dir / "clean.json", clean)
-    good = not heard and not claims and clean["watchdog_firing"] and clean["proof"]["named"]
-    return summary(runs_dir, [], clean), 0 if good else 1
+    return summary(runs_dir, [], clean), int(bool(clean["not_clean"]))
 
 
 def _prove(program: Program, scene: Scene, folder: Path, plan: RunPlan, say: Say) -> dict[str, Any]:

@@ -28,7 +28,8 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
         errand: What all runs share.
 
     Returns:
-        `slug`, `run`, `alerts` (names that fired), `verdicts` (slugs named, by alerts or blindly), `silent`.
+        `slug`, `run`, `alerts` (names that fired), `verdicts` (slugs named, by alerts or blindly), `watchdog_firing`,
+        `silent`.
 
     Raises:
         CannotRun: If the program has no twin, or the stack does not start.
@@ -56,8 +57,10 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
     alerts = sorted({str(event["alertname"]) for event in heard})
     named = [named_slug({"verdict": claim}) or named_slug(claim) for claim in claims] + [named_slug(answers["blind"])]
     verdicts = sorted({slug for slug in named if slug})
-    silent = not alerts and not verdicts
-    say(f"{what}: {'silent' if silent else ', '.join(alerts + verdicts)}")
-    found = {"slug": program.slug, "run": run, "alerts": alerts, "verdicts": verdicts, "silent": silent}
+    # without the alert that always fires nothing could have been heard
+    silent = ear.watchdog and not alerts and not verdicts
+    say(f"{what}: {'silent' if silent else ', '.join(alerts + verdicts) or 'the watchdog was never seen firing'}")
+    found = {"slug": program.slug, "run": run, "alerts": alerts, "verdicts": verdicts}
+    found |= {"watchdog_firing": ear.watchdog, "silent": silent}
     save_json(folder / ("twin.json" if twin else "silence.json"), found)
     return found

@@ -14,6 +14,10 @@ def _seconds(value: float | None) -> str:
     return "-" if value is None else f"{value:.1f} s"
 
 
+def _known(value: int | None) -> str:
+    return "unknown" if value is None else str(value)
+
+
 def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
@@ -46,15 +50,17 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
         console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
     for what, key in (("healthy twin of ", "twins"), ("", "silences")):
         for one in payload.get(key, ()):
-            said = "[green]silent[/]" if one["silent"] else f"[red]{', '.join(one['alerts'] + one['verdicts'])}[/]"
+            heard = ", ".join(one["alerts"] + one["verdicts"]) or "the watchdog was never seen firing"
+            said = "[green]silent[/]" if one["silent"] else f"[red]{heard}[/]"
             console.print(f"{what}{one['slug']}, run {one['run']}: {said}")
     for one in payload.get("skipped", ()):
         console.print(f"{one['slug']}: left out, {one['reason']}", markup=False)
     if payload["clean"]:
         clean = payload["clean"]
+        surge = f"surge {clean['surge_ratio']:g} times" if clean["surge_ratio"] is not None else "no surge"
         console.print(
-            f"clean: {clean['minutes']:g} minutes, {clean['requests']} requests, surge {clean['surge_ratio']:g} times, "
-            f"{clean['rules_loaded']} rules, {clean['failed_scrapes']} failed scrapes, "
+            f"clean: {clean['minutes']:g} minutes, {clean['requests']} requests, {surge}, "
+            f"{_known(clean['rules_loaded'])} rules, {_known(clean['failed_scrapes'])} failed scrapes, "
             f"{clean['false_alerts']} false alerts, {clean['false_verdicts']} false verdicts"
         )
         console.print(f"inside: {', '.join(act['slug'] for act in clean.get('acts', ())) or 'nothing'}")
@@ -62,4 +68,6 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
             console.print(f"no time for {', '.join(clean['no_room_for'])}: --clean 10 holds all")
         proof = clean["proof"]
         console.print(f"proof: {proof['slug']} {'named' if proof['named'] else '[red]not named[/]'}")
+        for sentence in clean.get("not_clean", ()):
+            console.print(f"not clean: {sentence}", style="bold red", markup=False)
     console.print(f"evidence: {payload['runs_dir']}", markup=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
+from inferdeck.errors import CannotRun
 from inferdeck.http_get import Unreachable, get_json
 
 __all__ = ["AlertWatch", "false_alerts", "query_value", "recorded_firings"]
@@ -111,15 +112,20 @@ def recorded_firings(prometheus_url: str, seconds: float) -> list[dict[str, Any]
         seconds: How far to look back.
 
     Returns:
-        Entries as those of a timeline, without a time; nothing when Prometheus does not answer.
+        Entries as those of a timeline, without a time.
+
+    Raises:
+        CannotRun: If Prometheus does not answer: silence would be claimed where nobody could hear.
     """
     window = f"{max(1, round(seconds))}s"
     expression = f'count_over_time(ALERTS{{alertstate="firing", kind!="{META}"}}[{window}])'
     try:
         found = get_json(f"{prometheus_url}/api/v1/query?query={quote(expression)}", 10.0)["data"]["result"]
         labels = [dict(one["metric"]) for one in found]
-    except (Unreachable, KeyError, TypeError, ValueError):
-        return []
+    except (Unreachable, KeyError, TypeError, ValueError) as error:
+        raise CannotRun(
+            f"Prometheus does not tell which alerts fired: {error}", "read the stack's logs/prometheus.log"
+        ) from error
     return [
         {
             "at_unix": None,

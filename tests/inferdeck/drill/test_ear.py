@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from inferdeck.drill.ear import Ear
 from inferdeck.drill.watch import AlertWatch
-
-
-@pytest.fixture
-def peer() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Serve JSON by path; what is not there is a 404."""
-    answers: dict[str, Any] = {}
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = answers.get(self.path.partition("?")[0])
-            self.send_response(404 if body is None else 200)
-            self.end_headers()
-            self.wfile.write(json.dumps(body).encode())
-
-        def log_message(self, *_args: Any) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", answers
-        server.shutdown()
-        thread.join()
 
 
 def scene(url: str, ring_dir: Path) -> Any:
@@ -77,6 +48,7 @@ def test_without_the_watchdog_it_is_known_that_nothing_could_be_heard(
     """Silence of a Prometheus without rules is no silence."""
     url, answers = peer
     answers["/api/v1/alerts"] = firing()
+    answers["/api/v1/query"] = {"data": {"result": []}}
     ear = Ear(scene(url, tmp_path))
 
     ear.until(0.05)

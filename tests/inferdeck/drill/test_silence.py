@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inferdeck.drill.clean import SURGE_RATIO
 from inferdeck.drill.command import DrillRequest, choose_programs, drill
 from inferdeck.drill.program import Program
 from inferdeck.drill.silence import LEAST_SECONDS, SURGE, silence_programs, timetable
@@ -82,11 +81,11 @@ def test_all_of_the_catalogue_are_there_and_read_as_healthy() -> None:
     assert ["first_minutes"] == [one.slug for one in programs if one.at_start]
 
 
-def test_the_surge_that_is_told_is_the_surge_that_is_made() -> None:
-    """The result's figure and the program's are one."""
+def test_the_surge_is_tenfold() -> None:
+    """As the list of failures asks; what was really sent is measured."""
     (surge,) = [one for one in silence_programs() if one.slug == SURGE]
 
-    assert SURGE_RATIO == load(surge).RATIO
+    assert 10.0 == load(surge).RATIO
 
 
 def test_ten_minutes_hold_all_and_three_hold_the_surge() -> None:

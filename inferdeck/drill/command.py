@@ -17,7 +17,7 @@ from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 
-__all__ = ["DrillRequest", "choose_programs", "drill", "fresh_runs_dir"]
+__all__ = ["DrillRequest", "choose_programs", "drill", "fresh_runs_dir", "run_folder"]
 
 Say = Callable[[str], None]
 
@@ -108,6 +108,19 @@ def fresh_runs_dir(out: Path | None, state_dir: Path, clock: Callable[[], float]
     return make_private_folder(folder)
 
 
+def run_folder(runs_dir: Path, number: int) -> Path:
+    """Return the fresh folder of one run, named by its number alone.
+
+    Triage is given paths below it: a slug in its name would tell the answer. What was caused is in its
+    `ground_truth.json`, which is written when triage has spoken.
+
+    Args:
+        runs_dir: The drill's folder.
+        number: Which run of the drill, from 1.
+    """
+    return make_private_folder(runs_dir / f"{number:03d}")
+
+
 def drill(
     request: DrillRequest, settings: StackSettings, tools: Tools, say: Say, *, plan: RunPlan | None = None
 ) -> tuple[dict[str, Any], int]:
@@ -136,7 +149,7 @@ def drill(
         for program in programs:
             say(f"run {run} of {request.runs}: {program.slug}")
             number = len(faults) + len(twins) + len(silences) + 1
-            folder = make_private_folder(runs_dir / f"{number:03d}-{program.slug}")
+            folder = run_folder(runs_dir, number)
             if program.healthy:
                 silences.append(run_silent(program, run, folder, errand))
             elif request.twin:

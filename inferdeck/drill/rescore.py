@@ -105,7 +105,8 @@ def rescore_runs(runs_dir: Path, tools: Tools, say: Say, *, blind_only: bool) ->
     for folder in folders:
         fault = _rescore(folder, tools["prometheus"])
         say(
-            f"{folder.name}: {fault.told.verdict or 'nothing'} (told only the time: {fault.blind.verdict or 'nothing'})"
+            f"{folder.name}, {fault.slug}: {fault.told.verdict or 'nothing'} "
+            f"(told only the time: {fault.blind.verdict or 'nothing'})"
         )
         faults.append(fault)
     clean = read_json(runs_dir / "clean.json") if (runs_dir / "clean.json").is_file() else None

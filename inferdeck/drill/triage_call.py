@@ -14,7 +14,7 @@ def ask(
 ) -> dict[str, Any]:
     """Run triage over a Prometheus and a folder of rows.
 
-    It gets neither the drill's folders nor the program's name.
+    It gets neither the program's name nor a path that holds a slug.
 
     Args:
         prometheus_url: Base URL.

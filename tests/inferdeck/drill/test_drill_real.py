@@ -56,6 +56,7 @@ def test_a_foreign_script_is_detected_named_and_rescored(tmp_path: Path, monkeyp
     )
     assert 0 < fault["detect_s"] <= fault["named_s"]
     (run,) = (tmp_path / "runs").iterdir()
+    assert "001" == run.name
     truth = json.loads((run / "ground_truth.json").read_text())
     assert not truth["ready_at_end"]["service"]
     assert "service_down" == truth["report_names"]

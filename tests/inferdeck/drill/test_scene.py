@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from inferdeck.drill.command import run_folder
 from inferdeck.drill.handle import StackHandle
-from inferdeck.drill.program import read_program
+from inferdeck.drill.program import failures_folder, known_programs, read_program
 from inferdeck.drill.scene import fresh_plan, sweep_leftovers, with_program
 from inferdeck.errors import CannotRun
 from inferdeck.settings import load_settings
@@ -82,6 +83,21 @@ def test_only_the_service_learns_of_the_program(tmp_path: Path) -> None:
     told = {part.name for part in build_parts(plan) if "secret_slug" in str(part)}
 
     assert {"service"} == told
+
+
+def test_no_path_that_triage_is_given_holds_the_answer(tmp_path: Path) -> None:
+    """Neither the triage service, nor whoever feeds it, nor the drill's own question: for every failure there is."""
+    told = []
+    for number, slug in enumerate(known_programs(failures_folder()), 1):
+        program = read_program(failures_folder() / f"{slug}.py")
+        folder = run_folder(tmp_path / "runs", number)
+        plan = with_program(fresh_plan(load_settings(), TOOLS, folder / "state"), program, "wrap")
+        others = [str(part) for part in build_parts(plan) if part.name != "service"]
+        environment = {key: value for key, value in common_environment(plan).items() if os.environ.get(key) != value}
+        given = [*others, str(environment), str(folder), str(plan.ring_dir)]
+        told += [text for text in given if slug in text]
+
+    assert [] == told
 
 
 @pytest.mark.parametrize("missing", sorted(TOOLS))

@@ -26,21 +26,18 @@ from exporters.gauges import service_gauges
 from exporters.host import HostSampler
 from exporters.otlp_http import HttpTransport, parse_headers
 from exporters.sender import Sender
+from exporters.serving import CannotStartError
 from exporters.settings import ExporterSettings
 from exporters.span_tap import Mark, SpanTap
 from exporters.state import State, StateUnreadableError, load_state, save_state
 
-__all__ = ["CannotStartError", "Exporter", "version"]
+__all__ = ["Exporter", "version"]
 
 STATE_NAME: Final = "exporter.state"
 LOCK_NAME: Final = "exporter.lock"
 _MOST_TICKS_TO_CATCH_UP: Final = 1000
 
 _log = logging.getLogger(__name__)
-
-
-class CannotStartError(Exception):
-    """The exporter cannot start; the message is one line with the mend."""
 
 
 def version() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
@@ -11,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from exporters.archive.bounds import Limits
 from exporters.keep import KeepRules
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
+from exporters.serving import is_loopback
 from probes.settings import default_ring_dir
 
 __all__ = ["ExporterSettings"]
@@ -115,11 +115,7 @@ class ExporterSettings(BaseSettings):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the port."""
-        # Names other than localhost are not resolved: what they mean can change after the check.
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)
 
     @property
     def archive_dir(self) -> Path | None:

@@ -9,8 +9,6 @@ from typing import Final
 
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -18,6 +16,7 @@ from starlette.routing import Route
 from exporters.answer import Question, answer
 from exporters.collector import registry_of
 from exporters.exporter import Exporter
+from exporters.serving import only_known_hosts
 
 __all__ = ["BadQueryError", "make_app", "parse_duration"]
 
@@ -79,12 +78,9 @@ def make_app(exporter: Exporter) -> Starlette:
         # Session ids are personal data: no cache may keep them.
         return JSONResponse(form, headers={"cache-control": "no-store"})
 
-    # A web page in somebody's browser can reach 127.0.0.1 under a name of its own (DNS rebinding), so that names other
-    # than these are refused; a port bound elsewhere has the token instead.
-    hosts = ["127.0.0.1", "localhost", "[::1]", "::1"] if exporter.settings.loopback else ["*"]
     return Starlette(
         routes=[Route("/metrics", metrics), Route("/healthz", healthz), Route("/api/traces", traces)],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=hosts, www_redirect=False)],
+        middleware=[only_known_hosts(exporter.settings.host)],
     )
 
 

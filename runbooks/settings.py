@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from pathlib import Path
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from exporters.serving import is_loopback
 from probes.settings import default_ring_dir
 from runbooks.engine import LOOKBACK_SECONDS
 from runbooks.store import MOST_REPORTS
@@ -82,7 +82,4 @@ class TriageSettings(BaseSettings):
     @property
     def loopback(self) -> bool:
         """Whether only this machine can reach the port."""
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return is_loopback(self.host)

@@ -19,6 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from exporters.serving import only_known_hosts
 from runbooks.inbox import InboxFullError
 from runbooks.payloads import MOST_BYTES, PayloadError, read_payload
 from runbooks.watch import TriageWatch
@@ -66,12 +67,13 @@ class NotificationCounter(Collector):
         )
 
 
-def make_app(watch: TriageWatch, token: str | None = None) -> Starlette:
+def make_app(watch: TriageWatch, token: str | None = None, host: str = "127.0.0.1") -> Starlette:
     """Return the service's ASGI app.
 
     Args:
         watch: The thread that works; it is started by the caller.
         token: Bearer token that senders and readers must show; None asks for none.
+        host: Address that the port is bound to; on a loopback address, requests under foreign names are refused.
     """
     pages = _Pages(watch, token)
     return Starlette(
@@ -82,7 +84,8 @@ def make_app(watch: TriageWatch, token: str | None = None) -> Starlette:
             Route("/selftests", pages.selftests),
             Route("/healthz", pages.healthz),
             Route("/metrics", pages.metrics),
-        ]
+        ],
+        middleware=[only_known_hosts(host)],
     )
 
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from exporters.exporter import CannotStartError, Exporter
+from exporters.exporter import Exporter
+from exporters.serving import CannotStartError
 from exporters.settings import ExporterSettings
 from exporters.web import BadQueryError, make_app, parse_duration
 

@@ -155,10 +155,13 @@ def test_a_triage_that_fails_is_tried_again_then_counted_and_the_next_goes_on(tm
     with served(watch(tmp_path, picky)) as client:
         client.post("/webhook", json=bad)
         client.post("/webhook", json=BODY)
-        eventually(lambda: client.get("/reports").json()["reports"])
-        figures = eventually(lambda: 'runs_total{result="failed"} 1.0' in (t := client.get("/metrics").text) and t)
+        eventually(lambda: client.get("/healthz").json()["waiting"] == 0)
+        reports = client.get("/reports").json()["reports"]
+        figures = client.get("/metrics").text
 
     assert 3 == tries.count("Bad")
+    assert {"EventLoopBlocked", "Bad"} == {one["alert"] for one in reports}
+    assert 'telemetry_triage_runs_total{result="failed"} 1.0' in figures
     assert 'telemetry_triage_runs_total{result="named"} 1.0' in figures
 
 
@@ -214,6 +217,17 @@ def test_a_full_inbox_asks_the_sender_to_try_again(tmp_path: Path) -> None:
         codes.append(client.post("/webhook", json=second).status_code)
 
     assert [202, 503, 202] == codes
+
+
+@pytest.mark.parametrize("page", ["/reports", "/selftests", "/healthz", "/metrics"])
+def test_foreign_host_names_are_refused_on_loopback(tmp_path: Path, page: str) -> None:
+    """A page in a browser must neither read reports nor post alerts by a name that it pointed at 127.0.0.1."""
+    foreign, known = {"host": "evil.example:9465"}, {"host": "localhost:9465"}
+    with served(watch(tmp_path)) as client:
+        read = [client.get(page, headers=one).status_code for one in (foreign, known)]
+        posted = [client.post("/webhook", json=BODY, headers=one).status_code for one in (foreign, known)]
+
+    assert ([400, 200], [400, 202]) == (read, posted)
 
 
 @pytest.mark.parametrize("report_id", ["nope", "..%2f..%2fetc%2fpasswd", "20261130T080230Z-00000000"])

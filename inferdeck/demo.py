@@ -16,6 +16,7 @@ from inferdeck.drill.program import failures_folder, read_program
 from inferdeck.drill.reports import await_report, named_slug
 from inferdeck.drill.run import RunPlan, caused, settle, wait_for_alert
 from inferdeck.drill.scene import fresh_plan, open_scene, with_program
+from inferdeck.drill.score import credited
 from inferdeck.look_up import Query, look_up
 from inferdeck.result import Outcome
 from inferdeck.settings import StackSettings, load_settings
@@ -65,11 +66,11 @@ def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[st
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 900.0, seed=seed)
     with open_scene(stack_plan, traffic, say) as scene:
         say(f"real reviews: {_spell_shares(scene.reviews)}")
-        settle(scene, plan.baseline_seconds, say)
+        early = settle(scene, plan.baseline_seconds, say)
         begin = time.time()
         say(f"cause: {CAUSE}, {program.sentence}")
         with caused(program, scene):
-            fired = wait_for_alert(scene, CAUSE, plan)
+            fired = credited(wait_for_alert(scene, CAUSE, plan), early, CAUSE)
             if fired is None:
                 say("alert: none in time")
             else:
@@ -77,7 +78,7 @@ def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[st
                     f"alert: {fired[0]} fires in Prometheus after {fired[1] - begin:.0f} s and has reached Alertmanager"
                 )
             report = await_report(stack_plan.url("triage_port"), CAUSE, REPORT_SECONDS) if fired else None
-            named = time.time() if report else None
+            named = time.time() if report and named_slug(report) else None
             # while the failure is on: the slowest request since its begin is one of those that suffer
             found = look_up(Query(slow=1, since_s=time.time() - begin), stack_plan.ring_dir)
         tally = scene.traffic.stop()
@@ -87,7 +88,8 @@ def _play(settings: StackSettings, folder: Path, seed: int, say: Say) -> dict[st
     )
     return {
         "caused": CAUSE,
-        "named": bool(report and named_slug(report) == CAUSE and notified),
+        "named": bool(report and named_slug(report) == CAUSE and notified and not early),
+        "fired_before": sorted({str(event["alertname"]) for event in early}),
         "reviews": scene.reviews,
         "requests": tally,
         "alert": {

@@ -44,6 +44,8 @@ def show_demo(console: Console, payload: dict[str, Any]) -> None:
         console.print(Text("the named cause is the caused one", style="bold green"))
     else:
         console.print(Text("the cause was not named", style="bold red"))
+    if payload["fired_before"]:
+        console.print(Text(f"{', '.join(payload['fired_before'])} fired before the cause", style="bold red"))
     if payload["left_running"]:
         console.print(Text(f"{payload['left_running']} processes were left running", style="bold red"))
 

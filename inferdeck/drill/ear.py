@@ -8,7 +8,7 @@ from typing import Any
 from inferdeck.drill.reports import fetch_reports, named_slug
 from inferdeck.drill.scene import Scene
 from inferdeck.drill.triage_call import ask
-from inferdeck.drill.watch import false_alerts, recorded_firings
+from inferdeck.drill.watch import heard
 
 __all__ = ["Ear"]
 
@@ -65,12 +65,12 @@ class Ear:
         self._ask_at = time.monotonic() + ASK_EVERY_SECONDS
 
     def alerts(self) -> list[dict[str, Any]]:
-        """Return the firings so far that are no meta alert: those seen, and those that only Prometheus recorded."""
-        seen = false_alerts(self._scene.watch.timeline)
-        names = {event["alertname"] for event in seen}
-        # between two looks, or while a part was restarted, an alert may have come and gone
-        recorded = recorded_firings(self._scene.watch.prometheus_url, self.elapsed())
-        return seen + [event for event in recorded if event["alertname"] not in names]
+        """Return the firings so far that are no meta alert: those seen, and those that only Prometheus recorded.
+
+        Raises:
+            CannotRun: If Prometheus does not answer.
+        """
+        return heard(self._scene.watch, self.elapsed())
 
     def claims(self) -> list[dict[str, Any]]:
         """Return what was named: when triage was asked, and in the reports that alerts started.

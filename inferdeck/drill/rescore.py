@@ -122,9 +122,13 @@ def _rescore(folder: Path, program: str) -> Fault:
         raise CannotRun(
             f"{folder / 'ground_truth.json'} lacks {error}", "give the `runs_dir` of a finished drill"
         ) from error
-    fault = Fault(**plain)
+    # evidence of earlier versions does not tell
+    fault = Fault(**plain, fired_before=tuple(kept.get("fired_before", ())))
     rings = folder / "rings"
     with replayed_prometheus(folder / "prometheus", program) as url, hold_alive(rings, alive):
         told = ask(url, rings, at, fault.alert, lambda: asked) if fault.alert else None
         blind = ask(url, rings, at, None, lambda: asked)
-    return replace(fault, told=judge(told, fault.slug), blind=judge(blind, fault.slug))
+    judged = judge(told, fault.slug)
+    # the time is the recorded one, and belongs to a verdict
+    named = None if judged.abstained else fault.named_s
+    return replace(fault, named_s=named, told=judged, blind=judge(blind, fault.slug))

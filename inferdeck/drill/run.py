@@ -15,8 +15,9 @@ from inferdeck.drill.evidence import copy_rings, hold_alive, save_json, save_met
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.reports import await_report, named_slug
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
-from inferdeck.drill.score import Fault, judge
+from inferdeck.drill.score import Fault, credited, judge
 from inferdeck.drill.triage_call import ask
+from inferdeck.drill.watch import heard
 from inferdeck.errors import CannotRun
 from inferdeck.http_get import Unreachable, get
 from inferdeck.result import iso_utc
@@ -29,6 +30,7 @@ __all__ = [
     "RunPlan",
     "Tools",
     "caused",
+    "judged",
     "layer_of",
     "run_failure",
     "settle",
@@ -127,7 +129,7 @@ def _script(program: Program, scene: Scene) -> Iterator[None]:
         stop(record, grace_seconds=5.0, reap=child.poll)
 
 
-def settle(scene: Scene, seconds: float, say: Say) -> None:
+def settle(scene: Scene, seconds: float, say: Say) -> list[dict[str, Any]]:
     """Let healthy traffic run, and make sure that it arrives.
 
     Args:
@@ -135,8 +137,11 @@ def settle(scene: Scene, seconds: float, say: Say) -> None:
         seconds: How long.
         say: Gets one line.
 
+    Returns:
+        The alerts, meta ones apart, that fired already: what follows can prove nothing about them.
+
     Raises:
-        CannotRun: If nothing is answered: a drill on a dead service would prove nothing.
+        CannotRun: If nothing is answered, or Prometheus is silent: a drill on a dead service would prove nothing.
     """
     say(f"baseline: {seconds:.0f} s of healthy traffic at {scene.base_rate:g} requests a second")
     deadline = time.monotonic() + seconds
@@ -150,6 +155,10 @@ def settle(scene: Scene, seconds: float, say: Say) -> None:
         raise CannotRun(
             f"the service answers no request of the baseline: {answered}", f"read {scene.plan.state_dir}/logs"
         )
+    early = heard(scene.watch, seconds)
+    if early:
+        say(f"a miss: {', '.join(sorted({str(event['alertname']) for event in early}))} fired before the cause")
+    return early
 
 
 def wait_for_alert(scene: Scene, slug: str, plan: RunPlan) -> tuple[str, float] | None:
@@ -255,18 +264,7 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
         played = _play(program, scene, folder, errand)
     # only a Prometheus that has ended has all of its data on disk
     _keep_prometheus(folder)
-    begin, fired, answers = played["begin"], played["fired"], played["answers"]
-    fault = Fault(
-        slug=program.slug,
-        layer=layer_of(program.slug),
-        simulated=False,
-        run=run,
-        alert=fired[0] if fired else None,
-        detect_s=round(fired[1] - begin, 2) if fired else None,
-        named_s=round(answers["named_unix"] - begin, 2),
-        told=judge(answers["told"], program.slug),
-        blind=judge(answers["blind"], program.slug),
-    )
+    fault, answers, begin = judged(program.slug, run, played), played["answers"], played["begin"]
     truth = {
         "fault": fault.to_json(),
         "program": program.path.name,
@@ -283,15 +281,39 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     return fault
 
 
+def judged(slug: str, run: int, played: dict[str, Any]) -> Fault:
+    """Return a run as scored, from what was seen while it was played.
+
+    Args:
+        slug: What was caused.
+        run: Number of the run, from 1.
+        played: As `_play` returns it.
+    """
+    begin, fired, answers = played["begin"], played["fired"], played["answers"]
+    told = judge(answers["told"], slug)
+    return Fault(
+        slug=slug,
+        layer=layer_of(slug),
+        simulated=False,
+        run=run,
+        alert=fired[0] if fired else None,
+        detect_s=round(fired[1] - begin, 2) if fired else None,
+        named_s=None if told.abstained else round(answers["named_unix"] - begin, 2),
+        told=told,
+        blind=judge(answers["blind"], slug),
+        fired_before=tuple(sorted({str(event["alertname"]) for event in played["early"]})),
+    )
+
+
 def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[str, Any]:
     """Play one run on a running scene: baseline, cause, alert, triage; keep what it shows."""
     plan, say = errand.plan, errand.say
-    settle(scene, plan.baseline_seconds, say)
+    early = settle(scene, plan.baseline_seconds, say)
     # before the cause is entered: what a cause takes to act counts as time to detect, never the other way round
     begin = time.time()
     say(f"cause: {program.slug}, {program.sentence or program.path.name}")
     with caused(program, scene):
-        fired = wait_for_alert(scene, program.slug, plan)
+        fired = credited(wait_for_alert(scene, program.slug, plan), early, program.slug)
         say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
         # the failure is still on: triage sees what a person called at this moment would see
         answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
@@ -308,7 +330,7 @@ def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[
         "ready_at_end": _health(scene),
         "report_names": named_slug(started) if started else None,
     }
-    return {"begin": begin, "fired": fired, "answers": answers, "measured": measured}
+    return {"begin": begin, "early": early, "fired": fired, "answers": answers, "measured": measured}
 
 
 def _health(scene: Scene) -> dict[str, bool]:

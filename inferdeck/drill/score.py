@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Fault", "Judgement", "judge", "missed", "scores"]
+__all__ = ["Fault", "Judgement", "credited", "judge", "missed", "scores"]
 
 # from here on a verdict counts as confident: a wrong one would send somebody the wrong way
 CONFIDENT = 0.5
@@ -38,6 +38,7 @@ class Fault:
     Attributes:
         detect_s: Seconds from the effect's begin to the first matching alert, None when none fired.
         named_s: Seconds from the effect's begin to the verdict, None when there was none.
+        fired_before: Alerts that fired before the cause: the run is a miss, whatever came of it.
     """
 
     slug: str
@@ -49,6 +50,7 @@ class Fault:
     named_s: float | None
     told: Judgement = field(default_factory=Judgement)
     blind: Judgement = field(default_factory=Judgement)
+    fired_before: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the run in the shape of a drill's `faults`."""
@@ -66,6 +68,7 @@ class Fault:
             "rank": self.told.rank,
             "abstained": self.told.abstained,
             "blind": {"verdict": self.blind.verdict, "rank": self.blind.rank, "abstained": self.blind.abstained},
+            "fired_before": list(self.fired_before),
         }
 
 
@@ -84,6 +87,19 @@ def judge(triage: Mapping[str, Any] | None, slug: str) -> Judgement:
     if triage.get("abstained") or not verdict or not verdict.get("slug"):
         return Judgement(rank=rank)
     return Judgement(str(verdict["slug"]), verdict.get("layer"), float(verdict.get("confidence") or 0.0), rank, False)
+
+
+def credited(
+    fired: tuple[str, float] | None, early: Sequence[Mapping[str, Any]], slug: str
+) -> tuple[str, float] | None:
+    """Return the detection that counts: none when an alert with this slug fired before anything was caused.
+
+    Args:
+        fired: Alert and time, as waited for.
+        early: Firings before the cause, as in a timeline.
+        slug: What was caused.
+    """
+    return None if any(event["labels"].get("slug") == slug for event in early) else fired
 
 
 def _share(hits: int, runs: int) -> float | None:
@@ -133,11 +149,13 @@ def scores(faults: Sequence[Fault]) -> dict[str, Any]:
 
 
 def missed(fault: Fault, *, blind_only: bool) -> bool:
-    """Return whether a run is a miss: not detected, or not named as what was caused.
+    """Return whether a run is a miss: not detected, not named as what was caused, or an alert fired before the cause.
 
     Args:
         fault: The run.
         blind_only: Judge only the triage that was told the time alone.
     """
+    if fault.fired_before:
+        return True
     blind = not _at(fault.blind, fault.slug, 1)
     return blind if blind_only else blind or fault.alert is None or not _at(fault.told, fault.slug, 1)

@@ -45,14 +45,13 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
     what = f"twin of {program.slug}" if twin else program.slug
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
     with open_scene(stack_plan, traffic, say) as scene:
-        if not program.at_start:
-            settle(scene, plan.baseline_seconds, say)
+        early = [] if program.at_start else settle(scene, plan.baseline_seconds, say)
         ear = Ear(scene)
         say(f"{what} for {plan.twin_seconds:.0f} s")
         with caused(program, scene, twin=twin):
             ear.until(plan.twin_seconds)
             answers = triage_and_keep(scene, folder, time.time(), None)
-        heard, claims = ear.alerts(), ear.claims()
+        heard, claims = early + ear.alerts(), ear.claims()
         save_json(folder / "alerts.json", scene.watch.timeline)
     alerts = sorted({str(event["alertname"]) for event in heard})
     named = [named_slug({"verdict": claim}) or named_slug(claim) for claim in claims] + [named_slug(answers["blind"])]

@@ -46,6 +46,9 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
                 f"[{blind}]{fault['blind']['verdict'] or 'abstained'}[/]",
             )
         console.print(table)
+        for fault in payload["faults"]:
+            if early := fault.get("fired_before"):
+                console.print(f"[red]{fault['slug']}, run {fault['run']}: {', '.join(early)} fired before the cause[/]")
         keys = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
         console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
     for what, key in (("healthy twin of ", "twins"), ("", "silences")):

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from inferdeck.errors import CannotRun
 from inferdeck.http_get import Unreachable, get_json
 
-__all__ = ["AlertWatch", "false_alerts", "query_value", "recorded_firings"]
+__all__ = ["AlertWatch", "false_alerts", "heard", "query_value", "recorded_firings"]
 
 # bounds the timeline: a run with more changes than this is broken in another way
 MAX_EVENTS = 5000
@@ -136,6 +136,22 @@ def recorded_firings(prometheus_url: str, seconds: float) -> list[dict[str, Any]
         }
         for one in labels
     ]
+
+
+def heard(watch: AlertWatch, seconds: float) -> list[dict[str, Any]]:
+    """Return the firings that are no meta alert: those that a watch saw, and those that only Prometheus recorded.
+
+    Args:
+        watch: What looked.
+        seconds: How far to look back in what Prometheus recorded.
+
+    Raises:
+        CannotRun: If Prometheus does not answer.
+    """
+    seen = false_alerts(watch.timeline)
+    names = {event["alertname"] for event in seen}
+    # between two looks, or while a part was restarted, an alert may have come and gone
+    return seen + [one for one in recorded_firings(watch.prometheus_url, seconds) if one["alertname"] not in names]
 
 
 def false_alerts(timeline: list[dict[str, Any]]) -> list[dict[str, Any]]:

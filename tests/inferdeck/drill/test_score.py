@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inferdeck.drill.score import Fault, Judgement, judge, missed, scores
+from inferdeck.drill.score import Fault, Judgement, credited, judge, missed, scores
 
 SLUGS = st.sampled_from(["event_loop_blocked", "service_down", "memory_leak"])
 
@@ -113,3 +113,16 @@ def test_what_counts_as_a_miss() -> None:
     assert missed(fault(RIGHT, ABSTAINED), blind_only=False)
     assert missed(fault(SECOND, RIGHT), blind_only=False)
     assert not missed(fault(SECOND, RIGHT), blind_only=True)
+
+
+def test_an_alert_that_fired_before_the_cause_detects_nothing() -> None:
+    """It would count as detected in no time; any other that fired early makes the run a miss too, and it is told."""
+    fired = ("EventLoopBlocked", 31.0)
+    early = [{"alertname": "EventLoopBlocked", "labels": {"slug": "event_loop_blocked"}}]
+    run = replace(fault(RIGHT), fired_before=("DiskFull",))
+
+    assert credited(fired, early, "event_loop_blocked") is None
+    assert fired == credited(fired, early, "service_down") == credited(fired, [], "event_loop_blocked")
+    assert missed(run, blind_only=False)
+    assert missed(run, blind_only=True)
+    assert ["DiskFull"] == run.to_json()["fired_before"]

@@ -127,11 +127,20 @@ class TrafficProcess:
             self._child.wait(grace_seconds)
         except subprocess.TimeoutExpired:
             self.kill()
-        self._reader.join(5.0)
-        if self._child.stdout is not None:
-            self._child.stdout.close()
+        self._close()
         return self.tally()
 
     def kill(self) -> StopReport:
         """End it at once."""
-        return stop(self._record, grace_seconds=1.0, reap=self._child.poll)
+        report = stop(self._record, grace_seconds=1.0, reap=self._child.poll)
+        self._close()
+        return report
+
+    def _close(self) -> None:
+        """Close the pipes of a child that has ended."""
+        self._reader.join(5.0)
+        for pipe in (self._child.stdin, self._child.stdout):
+            # what was never read by a child that is gone cannot be flushed to it
+            if pipe is not None and not pipe.closed:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()

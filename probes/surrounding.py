@@ -16,6 +16,8 @@ from typing import Final
 __all__ = ["FLAG_PARENT_INSIDE", "surrounding_span"]
 
 FLAG_PARENT_INSIDE: Final = 16  # of a row's flags: the parent span lies in this process
+MOST_TRACE: Final = 2**128 - 1
+MOST_SPAN: Final = 2**64 - 1
 Span = tuple[int, int, bool]
 
 
@@ -38,7 +40,10 @@ def surrounding_span(modules: Mapping[str, ModuleType] = sys.modules) -> Callabl
     def find() -> Span | None:
         try:
             context = current_span().get_span_context()
-            return (context.trace_id, context.span_id, bool(context.trace_flags & 1)) if context.is_valid else None
+            trace, span = context.trace_id, context.span_id
+            # A tracer of its own kind may have wider ids, for which a row has no room.
+            fits = context.is_valid and 0 < trace <= MOST_TRACE and 0 < span <= MOST_SPAN
+            return (trace, span, bool(context.trace_flags & 1)) if fits else None
         except Exception:  # noqa: BLE001  somebody else's code: what it raises costs the parent, not the row
             return None
 

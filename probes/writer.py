@@ -112,6 +112,9 @@ class RingWriter:
 
         Returns:
             The slot's place in the file; the scratch slot, which no reader looks at, when all are taken.
+
+        Raises:
+            struct.error: If a value does not fit its column; no slot is taken then.
         """
         try:
             at = self._free.pop()
@@ -120,7 +123,11 @@ class RingWriter:
             at = self.scratch
         self._ticket = ticket = self._ticket + 1
         buffer = self.buffer
-        PACK_OPEN(buffer, at, OPEN_STATE_FREE, 0, ticket, *ids)
+        try:
+            PACK_OPEN(buffer, at, OPEN_STATE_FREE, 0, ticket, *ids)
+        except struct.error:
+            self.release(at)
+            raise
         buffer[at] = OPEN_STATE_BUSY  # last: a slot that a kill left half-written is a free one
         return at
 

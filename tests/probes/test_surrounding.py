@@ -61,3 +61,13 @@ def test_an_api_that_breaks_costs_the_parent_alone() -> None:
         find = surrounding_span(loaded(current))
         assert find is not None
         assert find() is None
+
+
+@pytest.mark.parametrize(("trace_id", "span_id"), [(2**128, 1), (1, 2**64), (-1, 1), (1, 0), ("a", 1), (1, None)])
+def test_ids_that_a_row_has_no_room_for_cost_the_parent_alone(trace_id: Any, span_id: Any) -> None:
+    """A tracer of its own kind may have ids of any width, or none that is a number."""
+    context = SimpleNamespace(trace_id=trace_id, span_id=span_id, trace_flags=1, is_valid=True)
+    find = surrounding_span(loaded(lambda: SimpleNamespace(get_span_context=lambda: context)))
+
+    assert find is not None
+    assert find() is None

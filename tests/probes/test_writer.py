@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import math
+import struct
 import threading
 from collections import Counter
 from pathlib import Path
@@ -35,8 +36,6 @@ ANYTHING = (
 @given(ANYTHING, st.sampled_from(sorted(KINDS)))
 def test_any_value_becomes_one_that_its_column_can_hold(value: Any, kind: str) -> None:
     """What does not fit is absent, and said to be lost."""
-    import struct
-
     held, whole = coerce(value, kind)
     packed = struct.unpack("<" + KINDS[kind].code, struct.pack("<" + KINDS[kind].code, held))[0]
 
@@ -174,3 +173,22 @@ def test_200_000_rows_cost_no_memory(tmp_path: Path) -> None:
     ring.close()
 
     assert after - before < 2 << 20
+
+
+@pytest.mark.parametrize(("place", "value"), [(0, 2**64), (2, -1), (3, "id"), (6, 7)])
+def test_ids_that_do_not_fit_take_no_slot(tmp_path: Path, place: int, value: object) -> None:
+    """A foreign tracer's id may be too wide: the request goes unrecorded, its slot serves the next one."""
+    ring, _ = make(tmp_path / "r", open_slots=2)
+    good: list[Any] = [1, 2, 3, 4, 5, 6, b"s" * 16, 0, 0, 0, 0]
+    wrong = list(good)
+    wrong[place] = value
+    for _ in range(3):
+        with pytest.raises(struct.error):
+            ring.writer.begin(tuple(wrong))
+    with RingFile(ring.path or "") as reader:
+        empty = len(reader.open_slots())
+        ring.writer.begin(tuple(good))
+        ring.writer.begin(tuple(good))
+        taken = len(reader.open_slots())
+
+    assert (0, 2, 0) == (empty, taken, ring.writer.open_overflow)

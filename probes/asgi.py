@@ -164,7 +164,10 @@ class FlightRecorder:
         if type(error).__name__ == "ClientDisconnect" and not exchange.complete:
             exchange.disconnected = True
         if not exchange.disconnected:
-            intake.fail(record, error)
+            try:
+                intake.fail(record, error, answered=exchange.complete)
+            except Exception:  # noqa: BLE001  a ring that was closed meanwhile must not replace the app's own error
+                self.recorder.count("error_type")
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def watched_receive() -> Message:

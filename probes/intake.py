@@ -159,25 +159,37 @@ class Intake:
             disconnected: Whether the client went away before the answer was complete.
         """
         row = record.row
-        if not row[I_DURATION]:  # the answer was not completed
-            row[I_DURATION] = perf_counter_ns() - record.started_ns
-        row[I_STATUS] = status
-        if not row[I_ROUTE]:
-            route = scope.get("route")
-            path = getattr(route, "path_format", None) or getattr(route, "path", None) or ROUTE_UNMATCHED
-            row[I_ROUTE] = self._routes[path]
-        if not row[I_OUTCOME]:  # the app has not said it itself
-            # Numbers of probes.schema.OUTCOMES.
-            row[I_OUTCOME] = 4 if disconnected else 0 if status < 400 else 1 if status < 500 else 2
         slot, record.slot = record.slot, self.writer.scratch  # a thread that goes on must not mark another's slot
-        self.writer.commit(row, slot)
+        try:
+            if not row[I_DURATION]:  # the answer was not completed
+                row[I_DURATION] = perf_counter_ns() - record.started_ns
+            row[I_STATUS] = status
+            if not row[I_ROUTE]:
+                try:
+                    route = scope.get("route")
+                    path = getattr(route, "path_format", None) or getattr(route, "path", None) or ROUTE_UNMATCHED
+                    row[I_ROUTE] = self._routes[path]
+                except Exception:  # noqa: BLE001  somebody else's router: what it leaves may be anything
+                    self.writer.count("route")
+                    row[I_ROUTE] = self._routes[ROUTE_UNMATCHED]
+            if not row[I_OUTCOME]:  # the app has not said it itself
+                # Numbers of probes.schema.OUTCOMES.
+                row[I_OUTCOME] = 4 if disconnected else 0 if status < 400 else 1 if status < 500 else 2
+            self.writer.commit(row, slot)
+        except BaseException:
+            # A row that cannot be written must not count as in flight for ever, nor keep one of the bounded slots.
+            self.writer.release(slot)
+            raise
 
-    def fail(self, record: Record, error: BaseException) -> None:
+    def fail(self, record: Record, error: BaseException, answered: bool) -> None:
         """Write down that the app raised.
 
         Args:
             record: The request's record.
             error: What it raised; only its class is kept.
+            answered: Whether the client had its whole answer by then, as when a background task fails: the outcome
+                stays the answer's.
         """
+        if not answered:
+            record.row[I_OUTCOME] = 2
         record.row[I_ERROR] = self._errors[type(error).__name__]
-        record.row[I_OUTCOME] = 2

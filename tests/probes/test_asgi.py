@@ -145,6 +145,39 @@ def test_an_error_after_the_answer_began_keeps_its_status(serve: Serve, ring: Ri
     assert (200, 2) == (decode(ring)[0]["http_status"], decode(ring)[0]["outcome"])
 
 
+@pytest.mark.parametrize(("status", "outcome"), [(200, 0), (404, 1)])
+def test_an_error_after_the_whole_answer_leaves_the_outcome_alone(
+    serve: Serve, ring: RingFile, decode: Decode, status: int, outcome: int
+) -> None:
+    """A background task that fails is told by its class; the client had its answer, which is what the outcome is of."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await answering(status)(scope, receive, send)
+        raise RuntimeError("in the background")
+
+    with pytest.raises(RuntimeError):
+        serve(app).run()
+    row = decode(ring)[0]
+
+    assert (status, outcome, "RuntimeError") == (row["http_status"], row["outcome"], row["error_type"])
+
+
+def test_a_ring_that_is_closed_meanwhile_does_not_replace_the_app_s_error(serve: Serve, recorder: Recorder) -> None:
+    """The server must see what the app raised, whatever becomes of the row."""
+    intake = recorder.start()
+
+    class NeverSeenError(Exception):
+        pass
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        intake.ring.close()
+        raise NeverSeenError
+
+    with pytest.raises(NeverSeenError):
+        serve(app).run()
+    assert 1 == recorder.status()["probe_failures"]["error_type"]
+
+
 def test_a_client_that_leaves_early_is_disconnected(serve: Serve, ring: RingFile, decode: Decode) -> None:
     """Even if the app then raises, or answers into the void."""
 

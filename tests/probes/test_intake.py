@@ -57,3 +57,42 @@ def test_the_route_is_the_template_that_the_router_left(
 
     assert expected == ring.strings()[ring.read().rows[0]["route"]]
     assert "/a/secret" not in ring.strings()
+
+
+class BadRoute:
+    """What a router of its own kind may leave."""
+
+    @property
+    def path(self) -> str:
+        """Fail."""
+        raise RuntimeError("by hand")
+
+
+@pytest.mark.parametrize(
+    "route", [type("Route", (), {"path_format": bad})() for bad in (b"/x", 7, ["/x"], object())] + [BadRoute()]
+)
+def test_a_route_that_is_no_text_costs_the_route_alone(recorder: Recorder, ring: RingFile, route: object) -> None:
+    """The row is written without it, the loss is counted, and the slot is free again."""
+    scope: dict[str, Any] = {"method": "GET", "headers": [], "route": route}
+    intake = recorder.start()
+    free = len(intake.writer._free)
+    intake.finish(intake.begin(scope), scope, 200, False)
+
+    assert ("(unmatched)", 0) == (
+        ring.strings()[ring.read().rows[0]["route"]],
+        ring.read().rows[0]["outcome"],
+    )
+    assert 1 == recorder.status()["probe_failures"]["route"]
+    assert free == len(intake.writer._free)
+
+
+def test_an_end_that_cannot_be_written_gives_its_slot_back(recorder: Recorder, ring: RingFile) -> None:
+    """A status that is none costs the row, which is counted; a thousand of them do not fill the slots."""
+    scope: dict[str, Any] = {"method": "GET", "headers": []}
+    intake = recorder.start()
+    free = len(intake.writer._free)
+    for _ in range(free + 1):
+        recorder.finish((intake, intake.begin(scope)), scope, "200", False)  # type: ignore[arg-type]
+
+    assert (free, 0, 0) == (len(intake.writer._free), len(ring.open_slots()), intake.writer.open_overflow)
+    assert {"commit": free + 1} == recorder.status()["loss"]

@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inferdeck.drill.clean_score import not_clean, shipped_rules, surge_ratio
+from inferdeck.drill.clean_score import is_proven, not_clean, shipped_rules, surge_ratio
 from inferdeck.drill.command import DrillRequest, choose_programs, fresh_runs_dir, summary
 from inferdeck.drill.ear import Ear
-from inferdeck.drill.evidence import save_json, save_metrics
+from inferdeck.drill.evidence import keep_prometheus, save_json, save_metrics, save_truth
 from inferdeck.drill.program import Program
 from inferdeck.drill.run import RunPlan, Tools, caused, triage_and_keep, wait_for_alert
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
-from inferdeck.drill.score import judge
 from inferdeck.drill.silence import Act, silence_programs, timetable
 from inferdeck.drill.watch import query_value
 from inferdeck.http_get import Unreachable, get_json
@@ -163,6 +162,7 @@ def run_clean(
             "acts": done,
             "no_room_for": sorted({one.slug for one in plan.programs} - {act.program.slug for act in acts}),
             "rules_loaded": rules_loaded(scene.watch.prometheus_url),
+            "rules_shipped": shipped_rules(),
             **scrapes(scene.watch.prometheus_url, began, done),
             "watchdog_firing": ear.watchdog,
             "false_alerts": len(heard),
@@ -170,20 +170,24 @@ def run_clean(
         }
         save_json(folder / "false_alerts.json", heard)
         save_json(folder / "false_verdicts.json", claims)
-        clean["proof"] = _prove(proof, scene, folder, plan.run, say)
+        clean["proof"], answers = _prove(proof, scene, folder, plan.run, say)
         save_metrics({"exporter": f"{scene.handle.exporter_url}/metrics"}, folder / "metrics")
         save_json(folder / "alerts.json", scene.watch.timeline)
-    clean["not_clean"] = not_clean(clean, shipped_rules())
-    save_json(runs_dir / "clean.json", clean)
+    keep_prometheus(folder)
+    clean["not_clean"] = not_clean(clean)
+    save_truth(folder, answers, {"clean": clean, "seed": request.seed})
     return summary(runs_dir, [], clean), int(bool(clean["not_clean"]))
 
 
-def _prove(program: Program, scene: Scene, folder: Path, plan: RunPlan, say: Say) -> dict[str, Any]:
+def _prove(
+    program: Program, scene: Scene, folder: Path, plan: RunPlan, say: Say
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the proof, and the answers of triage."""
     say(f"proof: {program.slug} in the same stack")
     with caused(program, scene):
         fired = wait_for_alert(scene, program.slug, plan)
         answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
-    told, blind = (judge(answers[name], program.slug) for name in ("told", "blind"))
-    named = fired is not None and program.slug == told.verdict and program.slug == blind.verdict
+    alert = fired[0] if fired else None
+    named = is_proven(program.slug, alert, answers)
     say(f"proof: {'named' if named else 'not named'}")
-    return {"slug": program.slug, "named": named, "alert": fired[0] if fired else None}
+    return {"slug": program.slug, "named": named, "alert": alert}, answers

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from inferdeck.drill.score import judge
 from inferdeck.drill.silence import SURGE
 
-__all__ = ["not_clean", "shipped_rules", "surge_ratio"]
+__all__ = ["is_proven", "not_clean", "shipped_rules", "surge_ratio"]
 
 
 def surge_ratio(acts: Sequence[Mapping[str, Any]], base_rate: float) -> float | None:
@@ -32,16 +33,27 @@ def shipped_rules() -> int:
     return sum("alert" in rule for group in groups for rule in group["rules"])
 
 
-def not_clean(clean: Mapping[str, Any], rules: int) -> list[str]:
+def is_proven(slug: str, alert: str | None, answers: Mapping[str, Any]) -> bool:
+    """Return whether the failure at a clean time's end was alerted and named, by triage told and by triage blind.
+
+    Args:
+        slug: What was caused.
+        alert: The alert that fired.
+        answers: Results of triage, `told` and `blind`.
+    """
+    verdicts = [judge(answers[name], slug).verdict for name in ("told", "blind")]
+    return alert is not None and [slug, slug] == verdicts
+
+
+def not_clean(clean: Mapping[str, Any]) -> list[str]:
     """Return why a clean time is none, one sentence each; none when it is.
 
     What could not be asked counts as wrong: a silence in which nobody could hear proves nothing.
 
     Args:
         clean: In the shape of a drill's `clean`.
-        rules: How many alerts Prometheus should have loaded.
     """
-    loaded, failed = clean["rules_loaded"], clean["failed_scrapes"]
+    loaded, rules, failed = clean["rules_loaded"], clean["rules_shipped"], clean["failed_scrapes"]
     sentences = {
         "alerts fired": bool(clean["false_alerts"]),
         "something was named": bool(clean["false_verdicts"]),

@@ -2,7 +2,8 @@
 
 One folder for each run:
 
-    ground_truth.json     what was caused, when, and what the run measured
+    ground_truth.json     what was caused (a fault, a twin, a program of silence, the proof of a clean time), when, and
+                          what the run measured
     alerts.json           timeline of alerts in Prometheus and Alertmanager
     triage_told.json      triage's answer when told the alert (absent when none fired)
     triage_blind.json     triage's answer when told the time alone
@@ -19,7 +20,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,16 @@ from inferdeck.http_get import Unreachable, get
 from inferdeck.result import to_json
 from inferdeck.stack.state import make_private_folder, write_private
 
-__all__ = ["copy_data_folder", "copy_rings", "hold_alive", "read_json", "save_json", "save_metrics"]
+__all__ = [
+    "copy_data_folder",
+    "copy_rings",
+    "hold_alive",
+    "keep_prometheus",
+    "read_json",
+    "save_json",
+    "save_metrics",
+    "save_truth",
+]
 
 CHUNK_BYTES = 1024 * 1024
 # a lock of a running Prometheus and a log of its open queries: neither belongs to the data
@@ -102,6 +112,31 @@ def copy_data_folder(source: Path, target: Path) -> None:
     if not source.is_dir():
         raise CannotRun(f"no Prometheus data in {source}", "give the folder of a drill that ran with Prometheus")
     shutil.copytree(source, target, ignore=shutil.ignore_patterns(*LEFT_BEHIND), dirs_exist_ok=True)
+
+
+def keep_prometheus(folder: Path) -> None:
+    """Move the Prometheus data of a run beside its other evidence, once that Prometheus has ended: then all is on disk.
+
+    Args:
+        folder: The run's folder.
+    """
+    data = folder / "state" / "prometheus"
+    if data.is_dir():
+        data.rename(folder / "prometheus")
+
+
+def save_truth(folder: Path, answers: Mapping[str, Any], truth: Mapping[str, Any]) -> None:
+    """Write down what was caused, and what is needed to ask triage the same questions again.
+
+    Written last: a folder with a ground truth is a finished run, and only those are rescored.
+
+    Args:
+        folder: The run's folder.
+        answers: As `triage_and_keep` returned them.
+        truth: `fault`, `silence`, `twin` or `clean` with what was found, and whatever else is known.
+    """
+    asked = {"at_unix": answers["at_unix"], "asked_unix": answers["asked_unix"], "rings_alive": answers["alive"]}
+    save_json(folder / "ground_truth.json", {**truth, **asked})
 
 
 def save_metrics(urls: dict[str, str], target: Path) -> None:

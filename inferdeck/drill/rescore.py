@@ -10,11 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.clean_score import is_proven, not_clean
 from inferdeck.drill.command import summary
 from inferdeck.drill.evidence import copy_data_folder, hold_alive, read_json
+from inferdeck.drill.reports import named_slug
 from inferdeck.drill.run import Tools
 from inferdeck.drill.score import Fault, judge, missed
 from inferdeck.drill.triage_call import ask
+from inferdeck.drill.twin import silence_found
 from inferdeck.errors import CannotRun
 from inferdeck.http_get import Unreachable, get
 from inferdeck.stack.ports import free_ports
@@ -24,6 +27,15 @@ __all__ = ["replayed_prometheus", "rescore_runs"]
 
 Say = Callable[[str], None]
 READY_SECONDS = 60.0
+# what a ground truth must hold, by the kind of run
+SILENT = ("slug", "run", "alerts", "watchdog_firing")
+NEEDED = {
+    "fault": ("slug", "layer", "simulated", "run", "alert", "detect_s", "named_s"),
+    "twin": SILENT,
+    "silence": SILENT,
+    "clean": ("proof", "rules_loaded", "rules_shipped", "failed_scrapes", "false_alerts", "false_verdicts"),
+}
+ASKED = ("at_unix", "asked_unix", "rings_alive")
 
 
 @contextmanager
@@ -79,9 +91,10 @@ def _wait_ready(url: str, log: Path, ended: Callable[[], int | None]) -> None:
 
 
 def rescore_runs(runs_dir: Path, tools: Tools, say: Say, *, blind_only: bool) -> tuple[dict[str, Any], int]:
-    """Score all runs of a drill again from their evidence.
+    """Score all runs of a drill again from their evidence: failures, twins, programs of silence, clean times.
 
-    Times of detection are those recorded; verdicts are computed anew.
+    What fired and when, and what was counted, is as recorded; verdicts are computed anew. In a clean time that is the
+    proof's: what triage was asked meanwhile it was asked about rows that have been overwritten since.
 
     Args:
         runs_dir: The drill's `runs_dir`.
@@ -98,37 +111,81 @@ def rescore_runs(runs_dir: Path, tools: Tools, say: Say, *, blind_only: bool) ->
     runs_dir = runs_dir.expanduser().absolute()
     folders = sorted(path.parent for path in runs_dir.glob("*/ground_truth.json"))
     if not folders:
-        raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill of failures")
+        raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill")
     if "prometheus" not in tools:
         raise CannotRun("prometheus was not found", "run `python -m inferdeck.tool_install`")
-    faults = []
+    faults: list[Fault] = []
+    silent: dict[str, list[dict[str, Any]]] = {"twin": [], "silence": []}
+    clean: dict[str, Any] | None = None
     for folder in folders:
-        fault = _rescore(folder, tools["prometheus"])
-        say(
-            f"{folder.name}, {fault.slug}: {fault.told.verdict or 'nothing'} "
-            f"(told only the time: {fault.blind.verdict or 'nothing'})"
-        )
-        faults.append(fault)
-    clean = read_json(runs_dir / "clean.json") if (runs_dir / "clean.json").is_file() else None
-    return summary(runs_dir, faults, clean), int(any(missed(fault, blind_only=blind_only) for fault in faults))
+        kind, truth = _read_truth(folder / "ground_truth.json")
+        if kind == "fault":
+            faults.append(_fault(folder, truth, tools["prometheus"], say))
+        elif kind == "clean":
+            clean = _clean(folder, truth, tools["prometheus"], say)
+        else:
+            silent[kind].append(_silence(folder, truth, kind, tools["prometheus"], say))
+    wrong = any(missed(fault, blind_only=blind_only) for fault in faults)
+    wrong |= any(not one["silent"] for found in silent.values() for one in found)
+    wrong |= clean is not None and bool(clean["not_clean"])
+    apart = {"twins": silent["twin"], "silences": silent["silence"]}
+    return summary(runs_dir, faults, clean) | apart, int(wrong)
 
 
-def _rescore(folder: Path, program: str) -> Fault:
-    truth = read_json(folder / "ground_truth.json")
+def _read_truth(path: Path) -> tuple[str, dict[str, Any]]:
+    """Return the kind of a run and its ground truth.
+
+    Raises:
+        CannotRun: If it is damaged, or lacks what is needed to score the run again.
+    """
+    truth = read_json(path)
     try:
-        kept, at, asked, alive = truth["fault"], truth["at_unix"], truth["asked_unix"], truth["rings_alive"]
-        plain = {key: kept[key] for key in ("slug", "layer", "simulated", "run", "alert", "detect_s", "named_s")}
-    except (KeyError, TypeError) as error:
-        raise CannotRun(
-            f"{folder / 'ground_truth.json'} lacks {error}", "give the `runs_dir` of a finished drill"
-        ) from error
+        kind = next(kind for kind in NEEDED if kind in truth)
+        lacking = [key for key in ASKED if key not in truth] + [key for key in NEEDED[kind] if key not in truth[kind]]
+    except (StopIteration, TypeError):
+        kind, lacking = "", [f"one of {', '.join(NEEDED)}"]
+    if lacking:
+        raise CannotRun(f"{path} lacks {', '.join(lacking)}", "give the `runs_dir` of a finished drill")
+    return kind, truth
+
+
+def _ask_again(folder: Path, truth: dict[str, Any], alert: str | None, program: str) -> dict[str, Any]:
+    """Return what today's triage says about kept rows and metrics, `told` the alert and `blind`."""
+    rings, at, asked = folder / "rings", truth["at_unix"], truth["asked_unix"]
+    with replayed_prometheus(folder / "prometheus", program) as url, hold_alive(rings, truth["rings_alive"]):
+        told = ask(url, rings, at, alert, lambda: asked) if alert else None
+        return {"told": told, "blind": ask(url, rings, at, None, lambda: asked)}
+
+
+def _fault(folder: Path, truth: dict[str, Any], program: str, say: Say) -> Fault:
+    kept = truth["fault"]
+    plain = {key: kept[key] for key in NEEDED["fault"]}
     # evidence of earlier versions does not tell
     fault = Fault(**plain, fired_before=tuple(kept.get("fired_before", ())))
-    rings = folder / "rings"
-    with replayed_prometheus(folder / "prometheus", program) as url, hold_alive(rings, alive):
-        told = ask(url, rings, at, fault.alert, lambda: asked) if fault.alert else None
-        blind = ask(url, rings, at, None, lambda: asked)
-    judged = judge(told, fault.slug)
+    answers = _ask_again(folder, truth, fault.alert, program)
+    told, blind = (judge(answers[name], fault.slug) for name in ("told", "blind"))
+    say(f"{folder.name}, {fault.slug}: {told.verdict or 'nothing'} (told only the time: {blind.verdict or 'nothing'})")
     # the time is the recorded one, and belongs to a verdict
-    named = None if judged.abstained else fault.named_s
-    return replace(fault, named_s=named, told=judged, blind=judge(blind, fault.slug))
+    return replace(fault, named_s=None if told.abstained else fault.named_s, told=told, blind=blind)
+
+
+def _silence(folder: Path, truth: dict[str, Any], kind: str, program: str, say: Say) -> dict[str, Any]:
+    kept = truth[kind]
+    blind = named_slug(_ask_again(folder, truth, None, program)["blind"])
+    say(f"{folder.name}, {kind} {kept['slug']}: {blind or 'nothing'}")
+    return silence_found(
+        kept["slug"],
+        kept["run"],
+        kept["alerts"],
+        [*truth.get("claimed", ()), blind],
+        watchdog_firing=kept["watchdog_firing"],
+    )
+
+
+def _clean(folder: Path, truth: dict[str, Any], program: str, say: Say) -> dict[str, Any]:
+    clean: dict[str, Any] = truth["clean"]
+    proof = clean["proof"]
+    named = is_proven(proof["slug"], proof["alert"], _ask_again(folder, truth, proof["alert"], program))
+    say(f"{folder.name}, proof {proof['slug']}: {'named' if named else 'not named'}")
+    clean["proof"] = proof | {"named": named}
+    return clean | {"not_clean": not_clean(clean)}

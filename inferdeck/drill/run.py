@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from inferdeck.drill.evidence import copy_rings, hold_alive, save_json, save_metrics
+from inferdeck.drill.evidence import copy_rings, hold_alive, keep_prometheus, save_json, save_metrics, save_truth
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.reports import await_report, named_slug
 from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
@@ -262,8 +262,7 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)
     with open_scene(stack_plan, traffic, say) as scene:
         played = _play(program, scene, folder, errand)
-    # only a Prometheus that has ended has all of its data on disk
-    _keep_prometheus(folder)
+    keep_prometheus(folder)
     fault, answers, begin = judged(program.slug, run, played), played["answers"], played["begin"]
     truth = {
         "fault": fault.to_json(),
@@ -271,12 +270,8 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
         "seed": seed,
         "effect_begin": iso_utc(begin),
         "effect_begin_unix": begin,
-        "at_unix": answers["at_unix"],
-        "asked_unix": answers["asked_unix"],
-        "rings_alive": answers["alive"],
     }
-    # written last: a folder with a ground truth is a finished run, and only those are rescored
-    save_json(folder / "ground_truth.json", truth | played["measured"])
+    save_truth(folder, answers, truth | played["measured"])
     say(f"named: {fault.told.verdict or 'nothing'} (told only the time: {fault.blind.verdict or 'nothing'})")
     return fault
 
@@ -341,9 +336,3 @@ def _health(scene: Scene) -> dict[str, bool]:
         except Unreachable:
             found[part.name] = False
     return found
-
-
-def _keep_prometheus(folder: Path) -> None:
-    data = folder / "state" / "prometheus"
-    if data.is_dir():
-        data.rename(folder / "prometheus")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from inferdeck.drill.ear import Ear
-from inferdeck.drill.evidence import save_json
+from inferdeck.drill.evidence import keep_prometheus, save_json, save_truth
 from inferdeck.drill.program import Program
 from inferdeck.drill.reports import named_slug
 from inferdeck.drill.run import Errand, caused, settle, triage_and_keep
@@ -15,7 +16,7 @@ from inferdeck.drill.scene import fresh_plan, open_scene, with_program
 from inferdeck.errors import CannotRun
 from inferdeck.traffic import TrafficPlan
 
-__all__ = ["run_silent"]
+__all__ = ["run_silent", "silence_found"]
 
 
 def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict[str, Any]:
@@ -53,13 +54,33 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
             answers = triage_and_keep(scene, folder, time.time(), None)
         heard, claims = early + ear.alerts(), ear.claims()
         save_json(folder / "alerts.json", scene.watch.timeline)
-    alerts = sorted({str(event["alertname"]) for event in heard})
-    named = [named_slug({"verdict": claim}) or named_slug(claim) for claim in claims] + [named_slug(answers["blind"])]
-    verdicts = sorted({slug for slug in named if slug})
-    # without the alert that always fires nothing could have been heard
-    silent = ear.watchdog and not alerts and not verdicts
-    say(f"{what}: {'silent' if silent else ', '.join(alerts + verdicts) or 'the watchdog was never seen firing'}")
-    found = {"slug": program.slug, "run": run, "alerts": alerts, "verdicts": verdicts}
-    found |= {"watchdog_firing": ear.watchdog, "silent": silent}
-    save_json(folder / ("twin.json" if twin else "silence.json"), found)
+    keep_prometheus(folder)
+    claimed = [named_slug({"verdict": claim}) or named_slug(claim) for claim in claims]
+    alerts = [str(event["alertname"]) for event in heard]
+    found = silence_found(
+        program.slug, run, alerts, [*claimed, named_slug(answers["blind"])], watchdog_firing=ear.watchdog
+    )
+    said = ", ".join(found["alerts"] + found["verdicts"]) or "the watchdog was never seen firing"
+    say(f"{what}: {'silent' if found['silent'] else said}")
+    kind = "twin" if twin else "silence"
+    save_json(folder / f"{kind}.json", found)
+    # what was claimed meanwhile stays claimed; the last question can be asked again
+    save_truth(folder, answers, {kind: found, "claimed": sorted({slug for slug in claimed if slug})})
     return found
+
+
+def silence_found(
+    slug: str, run: int, alerts: Iterable[str], verdicts: Iterable[str | None], *, watchdog_firing: bool
+) -> dict[str, Any]:
+    """Return what was heard in a run in which nothing may be.
+
+    Args:
+        slug: The program.
+        run: Number of the run.
+        alerts: Names of the alerts that fired.
+        verdicts: Slugs that triage named, None where it abstained.
+        watchdog_firing: Whether the alert that always fires was seen: without it nothing could have been heard.
+    """
+    found = {"alerts": sorted(set(alerts)), "verdicts": sorted({one for one in verdicts if one})}
+    silent = watchdog_firing and not any(found.values())
+    return {"slug": slug, "run": run, **found, "watchdog_firing": watchdog_firing, "silent": silent}

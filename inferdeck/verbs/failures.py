@@ -71,7 +71,8 @@ def drill(
     Each run has a fresh stack on free ports: healthy traffic, then the cause, until the shipped rule fires. Triage is
     asked twice, once told the alert and once told only the time. Evidence is kept in `runs_dir`.
 
-    Exit 0 when every failure was detected and named (with --twin or --clean: nothing was), 1 on a miss.
+    Exit 0 when every failure was detected and named (with --twin or --clean: nothing was), 1 on a miss. --rescore takes
+    the evidence of any drill: what fired and was counted stays as recorded, triage is asked anew.
 
     \b
     Examples:

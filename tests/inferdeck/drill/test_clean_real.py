@@ -11,6 +11,7 @@ import pytest
 from inferdeck.drill.clean import CleanPlan, run_clean
 from inferdeck.drill.command import DrillRequest
 from inferdeck.drill.program import failures_folder, read_program
+from inferdeck.drill.rescore import rescore_runs
 from inferdeck.drill.run import RunPlan
 from inferdeck.result import Stopwatch
 from inferdeck.schema import validate
@@ -46,3 +47,5 @@ def test_a_real_failure_in_a_clean_time_is_a_false_alert(tmp_path: Path, monkeyp
     assert ["service_down"] == [act["slug"] for act in clean["acts"]]
     assert not clean["proof"]["named"]
     assert 1 == code
+
+    assert (payload, code) == rescore_runs(tmp_path / "runs", tools, lambda _line: None, blind_only=False)

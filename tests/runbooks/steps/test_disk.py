@@ -86,10 +86,13 @@ def test_a_quota_is_named_by_the_failed_writes_alone(requests: Callable[..., Any
     assert "disk_full" == found["verdict"]["slug"], found["candidates"]
 
 
-def test_a_worker_that_starts_without_room_for_its_rows_is_named(growing: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("rows", [(1e6, 0.01), (4e6, 1.0)], ids=["full", "too small, and empty since nothing fits"])
+def test_a_worker_that_starts_without_room_for_its_rows_is_named(
+    growing: Callable[..., Any], rows: tuple[float, float]
+) -> None:
     """Its requests leave no row: only the admin port tells."""
     lost = (growing({"reason": "disk_full", "job": "service"}, 0.0, 20.0),)
-    found = ask(None, answering() | disks(state=(9e9, 0.9), rows=(1e6, 0.01)) | {signals.UNRECORDED: lost})
+    found = ask(None, answering() | disks(state=(9e9, 0.9), rows=rows) | {signals.UNRECORDED: lost})
 
     assert "disk_full" == found["verdict"]["slug"], found["candidates"]
 

@@ -18,13 +18,13 @@ from exporters.names import METRICS, OBJECTIVES_SECONDS, Metric
 
 __all__ = ["Finding", "check"]
 
-State = Literal["ok", "warn", "fail", "absent"]
+State = Literal["ok", "fail", "absent"]
 Runner = Callable[[str, Sequence[str | Path]], ToolResult]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The outcome of one check: `warn` for what may come later, `absent` when what it needs is not on this machine."""
+    """The outcome of one check: `absent` when what it needs is not on this machine."""
 
     name: str
     state: State
@@ -89,15 +89,14 @@ def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Itera
 
 
 def _related(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
-    # A page without its checklist helps nobody; the program that causes a failure may follow in a later breadth.
-    states: dict[str, State] = {"runbook": "fail", "failure test": "warn"}
-    for what, state in states.items():
+    # A page without its checklist helps nobody, and what nothing causes has never been seen to fire its alert.
+    for what in ("runbook", "failure test"):
         name = f"alerts: {what} of each"
         files = {alert.slug: related_files(alert).get(what) for alert in alerts}
         missing = [f"{slug}: {path}" for slug, path in files.items() if path and not (root / path).is_file()]
         if missing:
             mend = "write it, then run `python -m alerts`"
-            yield Finding(name, state, f"missing: {', '.join(missing)}", mend)
+            yield Finding(name, "fail", f"missing: {', '.join(missing)}", mend)
         else:
             yield Finding(name, "ok", "all are there")
 

@@ -105,12 +105,12 @@ def test_a_symptoms_page_may_guess_a_layer(complete: Path) -> None:
     assert [] == failing(complete)
 
 
-def test_a_failure_without_its_program_is_a_warning(complete: Path) -> None:
-    """The program that causes a failure may follow later; that it is missing is said."""
+def test_a_failure_without_its_program_fails(complete: Path) -> None:
+    """What nothing causes has never been seen to fire; a symptom needs none."""
     (complete / "tests/failures/exporter_unreachable.py").unlink()
     write(complete)
 
-    assert [("alerts: failure test of each", "warn")] == [(f.name, f.state) for f in failing(complete)]
+    assert [("alerts: failure test of each", "fail")] == [(f.name, f.state) for f in failing(complete)]
 
 
 def test_an_unknown_metric_fails(complete: Path) -> None:

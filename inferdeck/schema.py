@@ -6,8 +6,9 @@ import json
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["VERBS", "load_schema", "validate"]
+__all__ = ["VERBS", "load_schema", "schema_names", "validate"]
 
+SUFFIX = ".schema.json"
 VERBS = (
     "up",
     "down",
@@ -26,6 +27,12 @@ VERBS = (
 )
 
 
+def schema_names() -> list[str]:
+    """Return the names of all shipped schemas: those of the verbs, and one for each verb of `bench`."""
+    names = [entry.name for entry in files("inferdeck").joinpath("schemas").iterdir()]
+    return sorted(name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+
+
 def load_schema(verb: str) -> dict[str, Any]:
     """Return the schema of a verb's result.
 
@@ -33,7 +40,7 @@ def load_schema(verb: str) -> dict[str, Any]:
         OSError: If there is none.
         ValueError: If it is no JSON.
     """
-    text = files("inferdeck").joinpath("schemas", f"{verb}.schema.json").read_text(encoding="utf-8")
+    text = files("inferdeck").joinpath("schemas", f"{verb}{SUFFIX}").read_text(encoding="utf-8")
     schema: dict[str, Any] = json.loads(text)
     return schema
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,10 +14,12 @@ from pathlib import Path
 import click
 import pytest
 
+from inferdeck.bench.cli import bench
+from inferdeck.check import examine
 from inferdeck.cli import LazyGroup
 from inferdeck.cli import run as run_console
 from inferdeck.errors import CannotRun, Interrupted
-from inferdeck.schema import VERBS, validate
+from inferdeck.schema import VERBS, schema_names, validate
 from inferdeck.version import ROOT
 
 VERBS_WITH_HELP = sorted(LazyGroup.VERBS)
@@ -188,6 +191,43 @@ def test_a_look_up_without_rows_has_the_shape_and_exit_1(tmp_path: Path) -> None
 def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
     """`export` runs until it is stopped and has no result; `bench` has a schema for each of its own verbs."""
     assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench"}
-    for verb in VERBS:
+    assert {*VERBS, *(f"bench_{verb}" for verb in bench.commands)} == set(schema_names())
+    for name in schema_names():
         with pytest.raises(Exception, match="required property"):
-            validate(verb, {})
+            validate(name, {})
+
+
+def test_check_looks_at_every_schema_there_is() -> None:
+    """Also at those of `bench`."""
+    (found,) = [one for one in examine() if one.name == "schemas"]
+
+    assert ("ok", f"{len(schema_names())} results have a schema") == (found.state, found.detail)
+
+
+def test_build_tells_what_it_wrote_in_its_schema(tmp_path: Path) -> None:
+    """A rule that was edited by hand is written anew; a second time there is nothing to do."""
+    for folder in ("alerts", "exporters", "inferdeck", "probes", "runbooks", "service", "tests/failures"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    rule = tmp_path / "alerts" / "rules" / "disk_full.yml"
+    rule.write_text("edited by hand")
+
+    first, second = (json.loads(run("build", "--json", cwd=tmp_path, PYTHONPATH=str(tmp_path)).stdout) for _ in "12")
+
+    for result in (first, second):
+        validate("build", result)
+    assert (["alerts/rules/disk_full.yml"], []) == (first["changed"], second["changed"])
+    assert (ROOT / "alerts" / "rules" / "disk_full.yml").read_text() == rule.read_text()
+
+
+@pytest.mark.real
+@pytest.mark.timeout(400)
+def test_train_tells_what_it_made_in_its_schema(tmp_path: Path) -> None:
+    """The model of the real reviews, and the figures that it was judged by."""
+    done = run("train", "--out", str(tmp_path / "model"), "--json", timeout_seconds=360, cwd=tmp_path)
+
+    result = json.loads(done.stdout)
+    validate("train", result)
+    assert (0, str(tmp_path / "model")) == (done.returncode, result["model_dir"])
+    assert result["report"]["version"]
+    assert (tmp_path / "model" / "model.onnx").is_file()

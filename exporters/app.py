@@ -46,7 +46,7 @@ def serve(settings: ExporterSettings) -> None:
         try:
             exporter.start()
             host, port = listener.getsockname()[:2]
-            _log.info("metrics on http://%s:%d/metrics, rows from %s", host, port, settings.ring_dir)
+            _log.info("metrics on http://%s:%d/metrics, rows from %s", host, port, exporter.ring_dir)
             serve_app(make_app(exporter), listener, stopping)
         finally:
             exporter.stop()

@@ -24,6 +24,7 @@ from exporters.disk import free_space, write_error_reason
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
 from exporters.host import HostSampler
+from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
 from exporters.otlp_http import HttpTransport, parse_headers
 from exporters.sender import Sender
 from exporters.serving import CannotStartError
@@ -51,17 +52,34 @@ def version() -> str:
 class Exporter:
     """Follower, sender, state and clock together."""
 
-    def __init__(self, settings: ExporterSettings, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: ExporterSettings,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        find_ring_dir: Callable[[], Path | None] = lone_ring_dir,
+    ) -> None:
         """Take the state folder and load what an earlier run counted.
 
         Args:
             settings: The settings.
             clock: Monotonic seconds.
+            find_ring_dir: Returns the folder to follow when the settings name none, or None while there is none.
 
         Raises:
-            CannotStartError: If the state folder cannot be used, or another exporter uses it.
+            CannotStartError: If the state folder cannot be used, another exporter uses it, or it is not clear which
+                folder of ring files is meant.
         """
         self.settings = settings
+        self._find_ring_dir = find_ring_dir
+        try:
+            ring_dir = settings.ring_dir or find_ring_dir()
+        except SeveralFoldersError as error:
+            raise CannotStartError(str(error)) from error
+        # No ring file lies in the parent: until there is a folder below it, there is nothing to see.
+        self.ring_dir = ring_dir or lone_rings_parent()
+        self._searching = ring_dir is None
+        self._several = False
         self._clock = clock
         self._lock = threading.Lock()
         self._halt = threading.Event()
@@ -73,9 +91,9 @@ class Exporter:
         self.state = state or State()
         self.sender = self._make_sender()
         folder = settings.archive_dir
-        self.archiver = Archiver(settings.ring_dir, folder, settings.archive_limits()) if folder else None
+        self.archiver = Archiver(self.ring_dir, folder, settings.archive_limits()) if folder else None
         self.follower = Follower(
-            settings.ring_dir,
+            self.ring_dir,
             self.state,
             without_state=state is None,
             tap=SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None,
@@ -102,8 +120,12 @@ class Exporter:
         Catching up first matters: a scrape that saw the totals of the last saved state, before the rows that came after
         it are counted again, would show counters that fell.
         """
-        if not self.settings.ring_dir.is_dir():
-            _log.warning("waiting for %s: no service has recorded there yet", self.settings.ring_dir)
+        if self._searching:
+            _log.warning(
+                "waiting: no service has recorded below %s yet, and INFERDECK_RING_DIR is unset", self.ring_dir
+            )
+        elif not self.ring_dir.is_dir():
+            _log.warning("waiting for %s: no service has recorded there yet", self.ring_dir)
         if self.archiver:
             # Before the follower removes anything: what the last run left unsealed may be in files of dead workers.
             self.archiver.look()
@@ -130,7 +152,7 @@ class Exporter:
             gauges = (
                 service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
                 | self._host.sample()
-                | free_space({"state": self.settings.state_dir, "rows": self.settings.ring_dir})
+                | free_space({"state": self.settings.state_dir, "rows": self.ring_dir})
             )
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
@@ -147,8 +169,8 @@ class Exporter:
             "status": "ok" if looking and otlp != "stopped" else "stuck",
             "version": version(),
             "last_tick_age_s": round(age, 3),
-            "ring_dir": str(self.settings.ring_dir),
-            "ring_dir_exists": self.settings.ring_dir.is_dir(),
+            "ring_dir": str(self.ring_dir),
+            "ring_dir_exists": not self._searching and self.ring_dir.is_dir(),
             "rings": len(self.follower.followed),
             "unreadable": len(self.follower.unreadable),
             "rows_read": self.state.totals.value("telemetry_rows_read_total"),
@@ -186,6 +208,8 @@ class Exporter:
     def _tick_locked(self) -> None:
         """Do one look; the caller holds the lock."""
         began = self._clock()
+        if self._searching:
+            self._search()
         self.follower.tick()
         self._gather()
         # Added up like everything else, so that the total goes on over restarts.
@@ -197,6 +221,23 @@ class Exporter:
         self._tick_seconds = self._ticked_at - began
         if self._ticked_at - self._saved_at >= self.settings.state_seconds:
             self._save()
+
+    def _search(self) -> None:
+        """Follow the first folder that a service records in; when there are two at once, say so and wait on."""
+        try:
+            found = self._find_ring_dir()
+        except SeveralFoldersError as error:
+            if not self._several:
+                _log.warning("waiting: %s", error)
+            self._several = True
+            return
+        if found is None:
+            return
+        _log.info("rows from %s", found)
+        self._searching = False
+        self.ring_dir = self.follower.ring_dir = found
+        if self.archiver:
+            self.archiver.ring_dir = found
 
     def _gather(self) -> None:
         """Take over what archiver and sender counted, and what was delivered."""

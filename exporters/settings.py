@@ -11,7 +11,6 @@ from exporters.archive.bounds import Limits
 from exporters.keep import KeepRules
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS
 from exporters.serving import is_loopback
-from probes.settings import default_ring_dir
 
 __all__ = ["ExporterSettings"]
 
@@ -20,7 +19,7 @@ class ExporterSettings(BaseSettings):
     """What can be set; every field is `INFERDECK_EXPORTER_<FIELD>` unless it says otherwise.
 
     Attributes:
-        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`).
+        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`); unset, the only one of a service without a stack.
         state_dir: Folder for cursors and totals (`INFERDECK_STATE_DIR`).
         host: Address to listen on.
         port: Port to listen on; 0 takes a free one.
@@ -52,10 +51,7 @@ class ExporterSettings(BaseSettings):
         env_prefix="INFERDECK_EXPORTER_", extra="ignore", populate_by_name=True, env_ignore_empty=True
     )
 
-    ring_dir: Path = Field(
-        default_factory=lambda: default_ring_dir("sentiment"),
-        validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"),
-    )
+    ring_dir: Path | None = Field(default=None, validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"))
     state_dir: Path = Field(
         default=Path(".inferdeck"),
         validation_alias=AliasChoices("INFERDECK_STATE_DIR", "state_dir"),

@@ -65,7 +65,7 @@ def make_app(exporter: Exporter) -> Starlette:
         began = time.perf_counter()
         try:
             query = dict(request.query_params)
-            found = answer(_question(query), exporter.settings.ring_dir, exporter.settings.archive_dir)
+            found = answer(_question(query), exporter.ring_dir, exporter.settings.archive_dir)
         except BadQueryError as error:
             return JSONResponse({"error": str(error)}, 400)
         form = {

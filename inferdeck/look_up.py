@@ -63,9 +63,17 @@ def parse_duration(text: str) -> float:
     return float(found[1]) * UNITS[found[2]]
 
 
-def ring_folder(settings: StackSettings) -> Path:
-    """Return the folder of the rows: as set, else the stack's, else that of a service that runs without a stack."""
-    from probes.settings import default_ring_dir
+def ring_folder(settings: StackSettings, find_lone: Callable[[], Path | None] | None = None) -> Path:
+    """Return the folder of the rows: as set, else the stack's, else that of the only service without a stack.
+
+    Args:
+        settings: Where the stack is.
+        find_lone: Returns the folder of the only service without a stack, or None; as the exporter does by default.
+
+    Raises:
+        CannotRun: If several services record without a stack.
+    """
+    from exporters.lone_folder import SeveralFoldersError, lone_ring_dir
 
     if settings.ring_dir is not None:
         return settings.ring_path
@@ -73,9 +81,14 @@ def ring_folder(settings: StackSettings) -> Path:
     state = read_state(settings.state_path)
     if state is not None:
         return Path(state.ring_dir)
-    # a service that runs without a stack records into the recorder's own default folder
-    lone = default_ring_dir("sentiment")
-    return settings.ring_path if settings.ring_path.is_dir() or not lone.is_dir() else lone
+    if settings.ring_path.is_dir():
+        return settings.ring_path
+    # a service that runs without a stack records below the recorder's own default folder, under its own name
+    try:
+        return (find_lone or lone_ring_dir)() or settings.ring_path
+    except SeveralFoldersError as error:
+        what, _, mend = str(error).partition(": ")
+        raise CannotRun(what, mend) from error
 
 
 def look_up(

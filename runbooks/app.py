@@ -6,13 +6,14 @@ import contextlib
 import logging
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from exporters.serving import listen, run_until_stopped, serve_app, stopped_by_signals
 from runbooks.engine import triage
 from runbooks.inbox import Inbox
 from runbooks.settings import TriageSettings
-from runbooks.sources import Sources
+from runbooks.sources import LoneRows, Sources
 from runbooks.store import ReportStore
 from runbooks.watch import TriageWatch
 from runbooks.webhook import make_app
@@ -38,7 +39,10 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
 
 def make_watch(settings: TriageSettings) -> TriageWatch:
     """Return the thread that works off the incidents of a state folder; it is not started."""
-    sources = Sources.open(settings.ring_dir, settings.prometheus_url or None, settings.state_dir / "archive")
+    archive = settings.state_dir / "archive"
+    sources = Sources.open(settings.ring_dir, settings.prometheus_url or None, archive)
+    if settings.ring_dir is None:
+        sources = replace(sources, rows=LoneRows(archive))
 
     def look(alert: str, at: float) -> Mapping[str, Any]:
         return triage(sources, alert=alert or None, at=at, window=settings.lookback_seconds)

@@ -8,7 +8,6 @@ from pydantic import AliasChoices, Field, SecretStr, field_validator, model_vali
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from exporters.serving import is_loopback
-from probes.settings import default_ring_dir
 from runbooks.engine import LOOKBACK_SECONDS
 from runbooks.store import MOST_REPORTS
 
@@ -19,7 +18,7 @@ class TriageSettings(BaseSettings):
     """What can be set; every field is `INFERDECK_TRIAGE_<FIELD>` unless it says otherwise.
 
     Attributes:
-        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`).
+        ring_dir: Folder of ring files (`INFERDECK_RING_DIR`); unset, the only one of a service without a stack.
         state_dir: Reports and waiting incidents lie below it (`INFERDECK_STATE_DIR`).
         prometheus_url: Prometheus (`INFERDECK_PROMETHEUS_URL`); empty for none.
         host: Address to listen on.
@@ -32,10 +31,7 @@ class TriageSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="INFERDECK_TRIAGE_", extra="ignore", populate_by_name=True)
 
-    ring_dir: Path = Field(
-        default_factory=lambda: default_ring_dir("sentiment"),
-        validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"),
-    )
+    ring_dir: Path | None = Field(default=None, validation_alias=AliasChoices("INFERDECK_RING_DIR", "ring_dir"))
     state_dir: Path = Field(
         default=Path(".inferdeck"), validation_alias=AliasChoices("INFERDECK_STATE_DIR", "state_dir")
     )
@@ -60,7 +56,7 @@ class TriageSettings(BaseSettings):
     @classmethod
     def _never_all_files(cls, value: object) -> object:
         """Take an empty variable for an unset one."""
-        return value or default_ring_dir("sentiment")
+        return value or None
 
     @field_validator("prometheus_url")
     @classmethod

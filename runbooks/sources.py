@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
+from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
 from runbooks import signals
 from runbooks.evidence import Evidence, Series, Window
 from runbooks.prometheus_source import PrometheusSource, SourceMissingError
 from runbooks.row_source import RowSource
 from runbooks.rows import Rows
 
-__all__ = ["Metrics", "Missing", "Requests", "Sources", "gather"]
+__all__ = ["LoneRows", "Metrics", "Missing", "Requests", "Sources", "gather"]
 
 _T = TypeVar("_T")
 
@@ -75,6 +76,33 @@ class Sources:
             PrometheusSource(prometheus_url) if prometheus_url else None,
             RowSource(ring_dir, archive_dir) if ring_dir else None,
         )
+
+
+class LoneRows:
+    """The requests of the only service that records without a stack, looked for anew each time: it may come later.
+
+    Args:
+        archive_dir: Folder of the exporter's archive.
+        find_ring_dir: Returns the service's folder, or None while there is none.
+    """
+
+    def __init__(
+        self, archive_dir: Path | None = None, find_ring_dir: Callable[[], Path | None] = lone_ring_dir
+    ) -> None:
+        self._archive_dir, self._find = archive_dir, find_ring_dir
+
+    def collect(self, since: float, until: float) -> Rows:
+        """Return the requests in [since, until], unix seconds.
+
+        Raises:
+            SourceMissingError: If there are none to be had, or it is not clear which service is meant.
+        """
+        try:
+            # Without a folder the archive may still know; the parent holds no ring file.
+            folder = self._find() or lone_rings_parent()
+        except SeveralFoldersError as error:
+            raise SourceMissingError(str(error)) from error
+        return RowSource(folder, self._archive_dir).collect(since, until)
 
 
 def gather(

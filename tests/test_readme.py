@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+import httpx
 import pytest
 from starlette.testclient import TestClient
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PORTS = ("service", "admin", "exporter", "triage", "prometheus", "alertmanager")
+T = TypeVar("T")
 # Commands that take minutes have tests of their own, which run the very same thing.
 HELD_ELSEWHERE = {
     "inferdeck drill event_loop_blocked service_down --json": "tests/test_done_when.py",
@@ -101,6 +107,69 @@ def test_its_three_lines_attach_the_recorder(tmp_path: Path, monkeypatch: pytest
 
     table = load_rows(tmp_path)
     assert ["/length/{text}"] == list(table.columns["route"])
+
+
+def default_folders_of_its_own() -> list[str]:
+    """Return what makes a command run with a shared memory of its own, where the system lets us; else nothing.
+
+    Without a variable rows go to the machine's shared memory, where other services of this user may record.
+    """
+    wrapped = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    wrapped += ['mount -t tmpfs none /dev/shm && exec "$@"', "sh"]
+    try:
+        done = subprocess.run([*wrapped, "true"], capture_output=True, check=False)
+    except FileNotFoundError:
+        return []
+    return wrapped if done.returncode == 0 else []
+
+
+def test_its_app_and_an_exporter_beside_it_find_each_other_without_a_variable(tmp_path: Path) -> None:
+    """The app's default folder bears its service's name, which `inferdeck export` finds without being told."""
+    from exporters.lone_folder import SeveralFoldersError, lone_ring_dir
+
+    wrapped = default_folders_of_its_own()
+    if not wrapped:
+        try:
+            used = lone_ring_dir()
+        except SeveralFoldersError as error:
+            used = Path(str(error))
+        if used is not None:
+            pytest.skip(f"other services record below the default folder: {used}")
+    (code,) = blocks("python")
+    (tmp_path / "reviews_app.py").write_text(code, encoding="utf-8")
+    port, exporter_port = free_ports(2)
+    both = f"{sys.executable} -m uvicorn reviews_app:app --port {port} & inferdeck export --port {exporter_port} & wait"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("INFERDECK_")}
+    environment |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    process = subprocess.Popen(
+        [*wrapped, "sh", "-c", both], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        answer = eventually(lambda: httpx.get(f"http://127.0.0.1:{port}/length/good", trust_env=False))
+        page = eventually(
+            lambda: (
+                found
+                if "/length/{text}" in (found := httpx.get(f"http://127.0.0.1:{exporter_port}/metrics").text)
+                else ""
+            )
+        )
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=15)
+
+    assert {"length": 4} == answer.json()
+    assert 'model_requests_total{outcome="ok",route="/length/{text}"}' in page
+
+
+def eventually(ask: Callable[[], T]) -> T:
+    """Return the first true answer, within 30 seconds."""
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        with contextlib.suppress(httpx.TransportError):
+            if found := ask():
+                return found
+        time.sleep(0.1)
+    raise AssertionError("it did not come about within 30 seconds")
 
 
 def test_its_links_lead_somewhere() -> None:

@@ -70,7 +70,7 @@ class Archiver:
             write: Writes a segment.
             disk: Tells total, used and free bytes of the disk that a folder is on.
         """
-        self._ring_dir = ring_dir
+        self.ring_dir = ring_dir
         self._folder = folder
         self._limits = limits
         self._clock = clock
@@ -196,7 +196,7 @@ class Archiver:
                 # Left where it is: somebody may mend it, and retention takes it in the end. Its rows are sealed once
                 # more if their rings still hold them.
                 self._damage(path, error)
-        for path in list_rings(self._ring_dir):
+        for path in list_rings(self.ring_dir):
             # Rows that were overwritten before anybody archived were never promised to be kept.
             if path.name not in self._next and (ring := self._open(path)):
                 self._next[path.name] = max(0, ring.head() - ring.layout.ring_rows)
@@ -204,7 +204,7 @@ class Archiver:
 
     def _open_rings(self) -> None:
         """Open new ring files and close vanished ones; what those still held is read through the open descriptor."""
-        paths = {path.name: path for path in list_rings(self._ring_dir)}
+        paths = {path.name: path for path in list_rings(self.ring_dir)}
         for name, path in paths.items():
             self._open(path)
             self._next.setdefault(name, 0)
@@ -273,7 +273,7 @@ class Archiver:
                 parts.append(part)
         filled = [part for part in parts if len(part.rows)]
         if filled:
-            remember_key(self._folder, self._ring_dir)
+            remember_key(self._folder, self.ring_dir)
             self._write(self._folder, filled)
         # Only now: a write that failed leaves the rows waiting.
         self._next |= {part.ring: part.next_seq for part in parts}

@@ -95,7 +95,8 @@ def train(*, out: Path | None, quiet: bool) -> Outcome:
 def export(port: int | None, host: str | None) -> int:
     r"""Run the exporter in the foreground: rows in, metrics and spans out.
 
-    Settings are INFERDECK_EXPORTER_* variables and INFERDECK_RING_DIR.
+    Settings are INFERDECK_EXPORTER_* variables and INFERDECK_RING_DIR; without the latter the only service
+    that records without a stack is followed.
 
     \b
     Examples:

@@ -153,10 +153,10 @@ def test_a_second_exporter_on_the_same_state_is_refused(start: Callable[..., Exp
     """Two would write one state file in turn; the message says what to do."""
     start()
     with pytest.raises(CannotStartError, match="another exporter"):
-        Exporter(ExporterSettings(state_dir=tmp_path / "state"))
+        Exporter(ExporterSettings(ring_dir=tmp_path, state_dir=tmp_path / "state"))
     (tmp_path / "file").touch()
     with pytest.raises(CannotStartError, match="INFERDECK_STATE_DIR"):
-        Exporter(ExporterSettings(state_dir=tmp_path / "file"))
+        Exporter(ExporterSettings(ring_dir=tmp_path, state_dir=tmp_path / "file"))
 
 
 def test_a_state_that_cannot_be_written_is_counted(start: Callable[..., Exporter], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exporters.lone_folder import SeveralFoldersError
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import Query, look_up, parse_duration, ring_folder
 from inferdeck.settings import load_settings
@@ -55,6 +56,27 @@ def test_the_folder_is_the_set_one_then_the_stacks(tmp_path: Path, monkeypatch: 
 
     assert Path("/set") == ring_folder(load_settings(state_dir=tmp_path, ring_dir=Path("/set")))
     assert Path("/rows/of/the/stack") == ring_folder(load_settings(state_dir=tmp_path))
+
+
+def test_without_a_stack_the_only_service_is_looked_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It records below the recorder's default folder under a name of its own; of several none is guessed at."""
+    monkeypatch.delenv("INFERDECK_RING_DIR", raising=False)
+    found: list[Path] = []
+
+    def search() -> Path | None:
+        if len(found) > 1:
+            raise SeveralFoldersError("several services record below /x (a, b): set INFERDECK_RING_DIR to one")
+        return found[0] if found else None
+
+    settings = load_settings(state_dir=tmp_path)
+    none = ring_folder(settings, search)
+    found.append(Path("/rows/reviews"))
+    one = ring_folder(settings, search)
+    found.append(Path("/rows/others"))
+
+    assert (settings.ring_path, Path("/rows/reviews")) == (none, one)
+    with pytest.raises(CannotRun, match="INFERDECK_RING_DIR"):
+        ring_folder(settings, search)
 
 
 def test_the_question_is_part_of_the_answer() -> None:

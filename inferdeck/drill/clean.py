@@ -153,23 +153,13 @@ def run_clean(
         began, ear = time.time(), Ear(scene)
         say(f"clean: {plan.minutes:g} minutes of healthy traffic at {rate:g} requests a second")
         done = _perform(scene, ear, acts, seconds, say)
-        heard, claims = ear.alerts(), ear.claims()
+        absent = {one.slug for one in plan.programs} - {act.program.slug for act in acts}
         clean = {
-            "minutes": round(ear.elapsed() / 60, 2),
-            "requests": int(scene.traffic.tally().get("sent", 0)),
-            "by_status": scene.traffic.tally().get("by_status", {}),
+            **_measure(scene, ear, done, began, folder),
             "surge_ratio": surge_ratio(done, rate),
             "acts": done,
-            "no_room_for": sorted({one.slug for one in plan.programs} - {act.program.slug for act in acts}),
-            "rules_loaded": rules_loaded(scene.watch.prometheus_url),
-            "rules_shipped": shipped_rules(),
-            **scrapes(scene.watch.prometheus_url, began, done),
-            "watchdog_firing": ear.watchdog,
-            "false_alerts": len(heard),
-            "false_verdicts": len(claims),
+            "no_room_for": sorted(absent),
         }
-        save_json(folder / "false_alerts.json", heard)
-        save_json(folder / "false_verdicts.json", claims)
         clean["proof"], answers = _prove(proof, scene, folder, plan.run, say)
         save_metrics({"exporter": f"{scene.handle.exporter_url}/metrics"}, folder / "metrics")
         save_json(folder / "alerts.json", scene.watch.timeline)
@@ -177,6 +167,25 @@ def run_clean(
     clean["not_clean"] = not_clean(clean)
     save_truth(folder, answers, {"clean": clean, "seed": request.seed})
     return summary(runs_dir, [], clean), int(bool(clean["not_clean"]))
+
+
+def _measure(scene: Scene, ear: Ear, done: Sequence[dict[str, Any]], began: float, folder: Path) -> dict[str, Any]:
+    """Return what was counted up to now, and keep what should not have been heard."""
+    heard, claims = ear.alerts(), ear.claims()
+    save_json(folder / "false_alerts.json", heard)
+    save_json(folder / "false_verdicts.json", claims)
+    tally, url = scene.traffic.tally(), scene.watch.prometheus_url
+    return {
+        "minutes": round(ear.elapsed() / 60, 2),
+        "requests": int(tally.get("sent", 0)),
+        "by_status": tally.get("by_status", {}),
+        "rules_loaded": rules_loaded(url),
+        "rules_shipped": shipped_rules(),
+        **scrapes(url, began, done),
+        "watchdog_firing": ear.watchdog,
+        "false_alerts": len(heard),
+        "false_verdicts": len(claims),
+    }
 
 
 def _prove(

@@ -59,18 +59,21 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
     for one in payload.get("skipped", ()):
         console.print(f"{one['slug']}: left out, {one['reason']}", markup=False)
     if payload["clean"]:
-        clean = payload["clean"]
-        surge = f"surge {clean['surge_ratio']:g} times" if clean["surge_ratio"] is not None else "no surge"
-        console.print(
-            f"clean: {clean['minutes']:g} minutes, {clean['requests']} requests, {surge}, "
-            f"{_known(clean['rules_loaded'])} rules, {_known(clean['failed_scrapes'])} failed scrapes, "
-            f"{clean['false_alerts']} false alerts, {clean['false_verdicts']} false verdicts"
-        )
-        console.print(f"inside: {', '.join(act['slug'] for act in clean.get('acts', ())) or 'nothing'}")
-        if clean.get("no_room_for"):
-            console.print(f"no time for {', '.join(clean['no_room_for'])}: --clean 10 holds all")
-        proof = clean["proof"]
-        console.print(f"proof: {proof['slug']} {'named' if proof['named'] else '[red]not named[/]'}")
-        for sentence in clean.get("not_clean", ()):
-            console.print(f"not clean: {sentence}", style="bold red", markup=False)
+        _show_clean(console, payload["clean"])
     console.print(f"evidence: {payload['runs_dir']}", markup=False)
+
+
+def _show_clean(console: Console, clean: dict[str, Any]) -> None:
+    surge = f"surge {clean['surge_ratio']:g} times" if clean["surge_ratio"] is not None else "no surge"
+    console.print(
+        f"clean: {clean['minutes']:g} minutes, {clean['requests']} requests, {surge}, "
+        f"{_known(clean['rules_loaded'])} rules, {_known(clean['failed_scrapes'])} failed scrapes, "
+        f"{clean['false_alerts']} false alerts, {clean['false_verdicts']} false verdicts"
+    )
+    console.print(f"inside: {', '.join(act['slug'] for act in clean.get('acts', ())) or 'nothing'}")
+    if clean.get("no_room_for"):
+        console.print(f"no time for {', '.join(clean['no_room_for'])}: --clean 10 holds all")
+    proof = clean["proof"]
+    console.print(f"proof: {proof['slug']} {'named' if proof['named'] else '[red]not named[/]'}")
+    for sentence in clean.get("not_clean", ()):
+        console.print(f"not clean: {sentence}", style="bold red", markup=False)

@@ -15,32 +15,19 @@ from starlette.routing import Route
 
 from exporters.answer import Question, answer
 from exporters.collector import registry_of
+from exporters.duration import parse_duration
 from exporters.exporter import Exporter
 from exporters.serving import only_known_hosts
 
-__all__ = ["BadQueryError", "make_app", "parse_duration"]
+__all__ = ["BadQueryError", "make_app"]
 
 _MOST_TRACES: Final = 1000
 # A session id of 10 kB is looked up (and not found); beyond that nobody means it.
 _LONGEST_QUERY: Final = 16 << 10
-_DURATION = re.compile(r"([0-9]{1,9})(s|m|h|d)?")
-_UNIT_SECONDS: Final = {None: 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class BadQueryError(ValueError):
     """A query that cannot be answered; the message says what would be."""
-
-
-def parse_duration(text: str) -> float:
-    """Return a duration such as 90s, 15m, 2h or 1d in seconds; a bare number is seconds.
-
-    Raises:
-        BadQueryError: If it is none.
-    """
-    match = _DURATION.fullmatch(text)
-    if not match:
-        raise BadQueryError("since: write a duration such as 90s, 15m, 2h or 1d")
-    return float(int(match[1]) * _UNIT_SECONDS[match[2]])
 
 
 def make_app(exporter: Exporter) -> Starlette:
@@ -97,7 +84,11 @@ def _question(query: dict[str, str]) -> Question:
         raise BadQueryError("ask for one of session_id=, trace_id=, slow=N, errors=1")
     since_ns = None
     if "since" in query:
-        since_ns = max(0, time.time_ns() - int(parse_duration(query["since"]) * 1e9))
+        try:
+            back = parse_duration(query["since"])
+        except ValueError as error:
+            raise BadQueryError(f"since: {error}") from error
+        since_ns = max(0, time.time_ns() - int(back * 1e9))
     value = query[asked[0]]
     match asked[0]:
         case "session_id":

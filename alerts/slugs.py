@@ -5,21 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from exporters.names import LAYERS
+
 __all__ = ["FAILURES", "LAYERS", "META", "SYMPTOMS", "UNKNOWN_LAYER"]
 
-LAYERS: Final = (
-    "client",
-    "network",
-    "preprocess",
-    "scheduler",
-    "tokenizer",
-    "model",
-    "gpu",
-    "runtime",
-    "host",
-    "data",
-    "telemetry",
-)
 # A symptom names no layer: which one is at fault is what its runbook finds out.
 UNKNOWN_LAYER: Final = "unknown"
 

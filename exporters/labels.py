@@ -14,6 +14,7 @@ __all__ = [
     "INPUT_BUCKETS",
     "KEPT_REASONS",
     "LABELS",
+    "LAYERS",
     "LOST_REASONS",
     "OBJECTIVES_SECONDS",
     "OTHER",
@@ -85,6 +86,20 @@ CROWDED_REASONS: Final = (
 )
 # A recorder that is closed says so on its last status page; one that is killed cannot.
 WORKER_ENDS: Final = ("clean", "died")
+# Where a fault can lie; a symptom names none: which one it is, is what its runbook finds out.
+LAYERS: Final = (
+    "client",
+    "network",
+    "preprocess",
+    "scheduler",
+    "tokenizer",
+    "model",
+    "gpu",
+    "runtime",
+    "host",
+    "data",
+    "telemetry",
+)
 DROPPED_REASONS: Final = ("queue_full", "too_large", "rejected", "deadline", "not_delivered_at_exit", "failed")
 KEPT_REASONS: Final = (
     "error",

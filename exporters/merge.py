@@ -33,6 +33,7 @@ _TYPES: Final[dict[str, Any]] = {
     "start_unix_ns": _whole,
     "worker": _whole,
     "pid": _whole,
+    "usual": lambda value: value is True,
 }
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _NAMES: Final = tuple(one.name for one in fields(TraceView) if one.name != "spans")

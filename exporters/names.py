@@ -23,6 +23,7 @@ from exporters.labels import (
     AGENT_LIMIT,
     INPUT_BUCKETS,
     LABELS,
+    LAYERS,
     OBJECTIVES_SECONDS,
     OTHER,
     OUTCOMES,
@@ -42,6 +43,7 @@ from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 __all__ = [
     "INPUT_BUCKETS",
     "LABELS",
+    "LAYERS",
     "METRICS",
     "OBJECTIVES_SECONDS",
     "OTHER",

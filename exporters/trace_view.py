@@ -61,7 +61,8 @@ class TraceView:
         status: ok, error, degraded or unfinished.
         last_stage: The stage that ended last, or that an unfinished request had reached.
         slow_stage: The stage with the most time of its own; judging beyond that is runbooks' work.
-        why: Left empty here: filled by runbooks.
+        why, cause, usual: Left empty here: filled by runbooks. A sentence; the slug of the failure that it speaks of,
+            if any; whether the request took no longer than others of its kind.
         spans: Root first, then stages by start.
         outcome: ok, refused, error, degraded, disconnected, or in_flight, never_ended.
         route, http_status, input_bucket, start_unix_ns, service, ring, worker, pid: Where and what it was.
@@ -75,6 +76,8 @@ class TraceView:
     last_stage: str
     slow_stage: str = ""
     why: str = ""
+    cause: str = ""
+    usual: bool = False
     spans: list[SpanView] = field(default_factory=list)
     outcome: str = ""
     route: str = ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,10 +14,10 @@ from inferdeck.stack.state import read_state
 
 if TYPE_CHECKING:
     from exporters.trace_view import TraceView
+    from runbooks.pages import Page
 
 __all__ = ["Query", "look_up", "parse_duration", "ring_folder"]
 
-UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 # an answer of more requests than this is no answer for a person; --json with a narrower question goes on
 MAX_TRACES = 200
 
@@ -52,15 +51,17 @@ class Query:
 
 
 def parse_duration(text: str) -> float:
-    """Return the seconds of "90s", "15m", "2h" or "1d".
+    """Return the seconds of a duration, in the grammar of the exporter's look-up page.
 
     Raises:
         CannotRun: If it is none.
     """
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,3})?)([smhd])", text.strip())
-    if not found:
-        raise CannotRun(f"{text!r} is no duration", "write it like 90s, 15m, 2h or 1d")
-    return float(found[1]) * UNITS[found[2]]
+    from exporters.duration import parse_duration as parse
+
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise CannotRun(f"{text!r} is no duration", str(error)) from error
 
 
 def ring_folder(settings: StackSettings, find_lone: Callable[[], Path | None] | None = None) -> Path:
@@ -117,7 +118,7 @@ def look_up(
         )
     began = time.monotonic()
     back = query.within_s if query.session is not None or query.trace is not None else query.since_s
-    since_ns = None if back is None else int((clock() - back) * 1e9)
+    since_ns = None if back is None else max(0, int((clock() - back) * 1e9))
     found = answer(Question(query.session, query.trace, query.slow, query.errors, since_ns), folder, archive)
     took = round(time.monotonic() - began, 6)
     # newest last, as a log; more than this of one session are not what a person reads
@@ -180,15 +181,13 @@ def explained(views: list[TraceView], folder: Path | None, archive: Path | None 
         archive: Folder of the exporter's archive.
     """
     from runbooks.explain import explain, explain_traces
+    from runbooks.pages import load_pages
 
     told = [explain(view, None) for view in views] if folder is None else explain_traces(views, folder, archive)
-    return [view.to_dict() | {"hint": _hint(view)} for view in told]
+    pages = load_pages() if any(view.cause for view in told) else {}
+    return [view.to_dict() | {"hint": _hint(pages.get(view.cause))} for view in told]
 
 
-def _hint(view: TraceView) -> str:
+def _hint(page: Page | None) -> str:
     """Return the alert and the page that go with a cause, or nothing."""
-    if "event loop was blocked" in view.why:
-        return "alert EventLoopBlocked, runbooks/EventLoopBlocked.md"
-    if view.outcome == "never_ended":
-        return "alert ServiceDown, runbooks/ServiceDown.md"
-    return ""
+    return f"alert {page.alert}, runbooks/{page.path}" if page else ""

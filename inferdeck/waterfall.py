@@ -96,8 +96,7 @@ def show_trace(console: Console, trace: dict[str, Any]) -> None:
     console.print(head)
     if trace["status"] == "unfinished":
         console.print(Text(f"  never ended; last stage: {trace['last_stage'] or 'none'}", style="magenta"))
-    # "usual" is the explanation of a request that was not slow at all
-    usual = trace["why"].startswith("usual")
+    usual = trace.get("usual", False)
     if trace["slow_stage"] and usual:
         console.print(Text(f"  {trace['why']}; most of it in {trace['slow_stage']}", style="dim"))
     elif trace["slow_stage"]:

@@ -23,6 +23,9 @@ AROUND_SECONDS: Final = 900.0
 MOST_ARCHIVED: Final = 10_000
 # A cause must account for this share of the extra time to be called the reason.
 LEAST_SHARE: Final = 0.5
+# Slugs of the failures that a single request can tell.
+BLOCKED: Final = "event_loop_blocked"
+WORKER_GONE: Final = "service_down"
 
 
 @dataclass(frozen=True)
@@ -62,23 +65,27 @@ def _collected(source: RowSource, views: Sequence[TraceView], after_s: float) ->
 
 
 def explain(view: TraceView, rows: Rows | None) -> TraceView:
-    """Return a trace with the stage that took the extra time and a plain sentence why.
+    """Return a trace with the stage that took the extra time, a plain sentence why, and the slug of the failure.
 
     Args:
         view: The trace.
         rows: Requests around it; None when there are none to compare with.
     """
+    # What another exporter's judge may have said is not known to be true here.
+    view = replace(view, cause="", usual=False)
     own = _own_times(view)
     usual = _usual(view, rows)
     extra = {place: seconds - (usual.stages.get(place, 0.0) if usual else 0.0) for place, seconds in own.items()}
     slow_stage = max(extra, key=lambda place: extra[place], default=OUTSIDE_STAGES)
     if view.status == "unfinished":
-        return replace(view, slow_stage=view.last_stage or OUTSIDE_STAGES, why=_unfinished(view, rows))
+        return _unfinished(view, rows)
     if usual and view.duration_s <= max(SLOW_FACTOR * usual.total, usual.total + SLOW_EXTRA_SECONDS):
         text = f"usual: {_s(view.duration_s)} where {view.input_bucket} inputs take {_s(usual.total)}"
-        return replace(view, slow_stage=slow_stage, why=_ended(view, text))
+        return replace(view, slow_stage=slow_stage, why=_ended(view, text), usual=True)
     lost = view.duration_s - (usual.total if usual else 0.0)
-    reason = _blocked(view, rows, lost) or _queued(view, slow_stage, lost) or _slow_place(slow_stage, own, usual, view)
+    if blocked := _blocked(view, rows, lost):
+        return replace(view, slow_stage=slow_stage, why=_ended(view, blocked), cause=BLOCKED)
+    reason = _queued(view, slow_stage, lost) or _slow_place(slow_stage, own, usual, view)
     return replace(view, slow_stage=slow_stage, why=_ended(view, reason))
 
 
@@ -156,13 +163,17 @@ def _slow_place(place: str, own: dict[str, float], usual: _Usual | None, view: T
     return f"{_s(seconds)} {where}{times} the usual {_s(normal)} of {view.input_bucket} inputs"
 
 
-def _unfinished(view: TraceView, rows: Rows | None) -> str:
+def _unfinished(view: TraceView, rows: Rows | None) -> TraceView:
+    slow_stage = view.last_stage or OUTSIDE_STAGES
     where = f"in {view.last_stage}" if view.last_stage else "before its first stage"
     if view.outcome != "in_flight":
-        return f"it never ended: its worker is gone; it was {where}"
+        why = f"it never ended: its worker is gone; it was {where}"
+        # A view of an exporter elsewhere may bear outcomes that we do not know.
+        return replace(view, slow_stage=slow_stage, why=why, cause=WORKER_GONE if view.outcome == "never_ended" else "")
     blocked = _episodes(view, rows)
     by = f"; the event loop was blocked meanwhile by {blocked[-1].frame}" if blocked and blocked[-1].stack else ""
-    return f"it has not ended yet; it is {where}{by}"
+    why = f"it has not ended yet; it is {where}{by}"
+    return replace(view, slow_stage=slow_stage, why=why, cause=BLOCKED if by else "")
 
 
 def _ended(view: TraceView, reason: str) -> str:

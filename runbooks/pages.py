@@ -4,50 +4,23 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from exporters.names import LAYERS
 from runbooks.expectation import Expectation, ExpectationError
 from runbooks.steps.registry import STEPS
 
-__all__ = ["HEADINGS", "PAGES_DIR", "VERBS", "Page", "PageError", "Step", "check_page", "load_page", "load_pages"]
+__all__ = ["HEADINGS", "PAGES_DIR", "Page", "PageError", "Step", "check_page", "load_page", "load_pages"]
 
 PAGES_DIR: Final = Path(__file__).resolve().parent
 HEADINGS: Final = ("Meaning", "Impact", "Confirm", "Diagnosis by layer", "Mitigation", "False alarm when")
-# failures.md keeps this list closed.
-LAYERS: Final = (
-    "client",
-    "network",
-    "preprocess",
-    "scheduler",
-    "tokenizer",
-    "model",
-    "gpu",
-    "runtime",
-    "host",
-    "data",
-    "telemetry",
-)
 KINDS: Final = ("failure", "symptom", "meta")
 SEVERITIES: Final = ("page", "ticket", "info")
-VERBS: Final = (
-    "up",
-    "down",
-    "status",
-    "demo",
-    "trace",
-    "triage",
-    "drill",
-    "doctor",
-    "check",
-    "export",
-    "train",
-    "build",
-)
 # A page that needs scrolling at 3 a.m. is not read (house-style, habit 18).
 MOST_LINES: Final = 60
 
@@ -135,12 +108,13 @@ def load_pages(folder: Path = PAGES_DIR) -> dict[str, Page]:
     return {page.slug: page for page in pages}
 
 
-def check_page(page: Page, known: Mapping[str, Page]) -> list[str]:
+def check_page(page: Page, known: Mapping[str, Page], verbs: Collection[str]) -> list[str]:
     """Return what is wrong with a page, one sentence each; empty when nothing is.
 
     Args:
         page: The page.
         known: All pages by slug, to check relations.
+        verbs: Those of the console, which knows them; pages may tell to type no others.
     """
     wrong = []
     if page.path != f"{page.alert}.md":
@@ -164,20 +138,20 @@ def check_page(page: Page, known: Mapping[str, Page]) -> list[str]:
     if page.kind == "symptom" and not page.candidates:
         wrong.append(f"{page.path}: a symptom lists its candidates")
     for command, undo in page.mitigations:
-        wrong += [f"{page.path}: {found}" for one in (command, undo) if (found := _command_fault(one))]
+        wrong += [f"{page.path}: {found}" for one in (command, undo) if (found := _command_fault(one, verbs))]
     for command in re.findall(r"`(inferdeck [^`]+)`", page.text):
-        wrong += [f"{page.path}: {found}"] if (found := _command_fault(command)) else []
+        wrong += [f"{page.path}: {found}"] if (found := _command_fault(command, verbs)) else []
     return wrong
 
 
-def _command_fault(command: str) -> str:
+def _command_fault(command: str, verbs: Collection[str]) -> str:
     try:
         words = shlex.split(command)
     except ValueError as error:
         return f"command {command!r} does not parse: {error}"
     if not words:
         return "a mitigation has no command or no undo"
-    if words[0] == "inferdeck" and (len(words) < 2 or words[1] not in VERBS):
+    if words[0] == "inferdeck" and (len(words) < 2 or words[1] not in verbs):
         return f"command {command!r} has no verb of inferdeck"
     return ""
 

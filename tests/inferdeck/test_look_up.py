@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporters.lone_folder import SeveralFoldersError
+from exporters.trace_view import TraceView
 from inferdeck.errors import CannotRun
-from inferdeck.look_up import Query, look_up, parse_duration, ring_folder
+from inferdeck.look_up import Query, explained, look_up, parse_duration, ring_folder
 from inferdeck.settings import load_settings
 from inferdeck.stack.state import StackState, write_state
 
@@ -26,7 +27,7 @@ def test_durations_are_read(text: str, seconds: float) -> None:
 @given(st.text(max_size=12))
 def test_any_other_text_is_refused_in_one_line(text: str) -> None:
     """A duration or a clear error, nothing else."""
-    if re.fullmatch(r"\s*\d{1,6}(\.\d{1,3})?[smhd]\s*", text):
+    if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,3})?[smhd]?", text.strip()):
         assert parse_duration(text) >= 0
         return
 
@@ -77,6 +78,17 @@ def test_without_a_stack_the_only_service_is_looked_up(tmp_path: Path, monkeypat
     assert (settings.ring_path, Path("/rows/reviews")) == (none, one)
     with pytest.raises(CannotRun, match="INFERDECK_RING_DIR"):
         ring_folder(settings, search)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "hint"),
+    [("never_ended", "alert ServiceDown, runbooks/ServiceDown.md"), ("in_flight", ""), ("of_a_newer_exporter", "")],
+)
+def test_the_page_to_read_on_is_that_of_the_cause(outcome: str, hint: str) -> None:
+    """Alert and page come from the runbook of the slug that the explanation names."""
+    view = TraceView("0" * 32, "s", "", 1.0, "unfinished", "model.forward", outcome=outcome)
+
+    assert [hint] == [one["hint"] for one in explained([view], None)]
 
 
 def test_the_question_is_part_of_the_answer() -> None:

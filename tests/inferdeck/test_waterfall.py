@@ -88,7 +88,7 @@ def test_nothing_found_says_where_it_was_looked_for() -> None:
 
 def test_a_usual_request_is_not_called_slow() -> None:
     """What is as fast as others has no slow stage to mark."""
-    text = drawn(trace(why="usual: 0.1 s where short inputs take 0.1 s"))
+    text = drawn(trace(why="usual: 0.1 s where short inputs take 0.1 s", usual=True))
 
     assert "<- slow" not in text
     assert "slow:" not in text

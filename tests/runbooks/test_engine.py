@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
+from alerts import slugs
+from exporters.names import LAYERS
 from runbooks.engine import _measure, triage, unix
 from runbooks.evidence import Evidence, StepResult, Window
 from runbooks.sources import Sources, gather
@@ -284,6 +286,13 @@ def test_every_result_keeps_to_the_shipped_schema(world: Callable[..., Any], cas
         decoded = json.loads(json.dumps(ask(here, sources), allow_nan=False))
 
         assert [] == [error.message for error in Draft202012Validator(SCHEMA).iter_errors(decoded)]
+
+
+def test_the_layers_of_schemas_catalogue_and_pages_are_one_list() -> None:
+    """A layer is added in one place; the schema, which cannot import it, has the same."""
+    assert [*LAYERS, None] == SCHEMA["$defs"]["layer_or_null"]["enum"]
+    assert slugs.LAYERS is LAYERS
+    assert set(slugs.FAILURES.values()) <= set(LAYERS)
 
 
 def test_the_schema_refuses_a_wrong_result(world: Callable[..., Any]) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from exporters.trace_view import SpanView, TraceView
-from runbooks.explain import explain, explain_traces
+from runbooks.explain import BLOCKED, WORKER_GONE, explain, explain_traces
+from runbooks.pages import load_pages
 from runbooks.rows import Episode, Rows
 
 ROOT = "POST /v1/sentiment"
@@ -74,7 +75,10 @@ def test_the_longest_stage_is_not_the_slow_one_when_it_is_always_long(rows: Rows
 
 def test_a_usual_request_is_called_usual(rows: Rows) -> None:
     """Nothing is explained where nothing is slow."""
-    assert explain(view(rows.start_s[5], {"model.forward": 0.002}), rows).why.startswith("usual: ")
+    found = explain(view(rows.start_s[5], {"model.forward": 0.002}), rows)
+
+    assert (True, "") == (found.usual, found.cause)
+    assert found.why.startswith("usual: ")
 
 
 def blocked(rows: Rows, start: float, seconds: float) -> Rows:
@@ -89,7 +93,12 @@ def test_a_blocked_event_loop_is_named_with_the_frame_that_blocked_it(rows: Rows
     found = explain(view(start, {"scheduler.dispatch": 0.2}), blocked(rows, start + 0.01, 0.18))
 
     assert "the event loop was blocked for 0.180 s of it by app/profile.py:12 fetch_profile" == found.why
-    assert "scheduler.dispatch" == found.slow_stage
+    assert ("scheduler.dispatch", "event_loop_blocked", False) == (found.slow_stage, found.cause, found.usual)
+
+
+def test_causes_are_slugs_of_pages(rows: Rows) -> None:
+    """What an explanation names can be read on about."""
+    assert {BLOCKED, WORKER_GONE} <= set(load_pages())
 
 
 def test_a_blocked_time_of_another_worker_or_moment_is_no_reason(rows: Rows) -> None:
@@ -125,7 +134,7 @@ def test_requests_that_never_ended_say_where_they_were(rows: Rows) -> None:
 
     assert "it never ended: its worker is gone; it was in model.forward" == explain(dead, rows).why
     assert "it has not ended yet; it is before its first stage" == explain(waiting, rows).why
-    assert "model.forward" == explain(dead, rows).slow_stage
+    assert ("model.forward", "service_down") == (explain(dead, rows).slow_stage, explain(dead, rows).cause)
 
 
 def test_how_it_ended_comes_before_why_it_took_so_long(rows: Rows) -> None:

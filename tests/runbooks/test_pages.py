@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from inferdeck.cli import LazyGroup
 from runbooks.expectation import Expectation
 from runbooks.pages import PAGES_DIR, Page, PageError, Step, check_page, load_page, load_pages
 
@@ -18,7 +19,7 @@ PAGES = load_pages()
 @pytest.mark.parametrize("slug", PAGES)
 def test_each_shipped_page_is_in_order(slug: str) -> None:
     """Headings, length, steps, relations and commands of each page are as they must be."""
-    assert [] == check_page(PAGES[slug], PAGES)
+    assert [] == check_page(PAGES[slug], PAGES, LazyGroup.VERBS)
 
 
 def test_each_alert_of_the_catalogue_has_its_page() -> None:
@@ -74,7 +75,17 @@ GOOD = PAGES["event_loop_blocked"]
 )
 def test_each_check_sees_its_fault(page: Page, complaint: str) -> None:
     """Every check of a page was broken once, here."""
-    assert any(complaint in found for found in check_page(page, PAGES)), check_page(page, PAGES)
+    faults = check_page(page, PAGES, LazyGroup.VERBS)
+
+    assert any(complaint in found for found in faults), faults
+
+
+@pytest.mark.parametrize("verb", LazyGroup.VERBS)
+def test_each_verb_of_the_console_may_be_told(verb: str) -> None:
+    """A page may tell to type whatever the console has, also what came after the page."""
+    page = replace(GOOD, text=f"{GOOD.text}\n`inferdeck {verb} x`")
+
+    assert [] == [found for found in check_page(page, PAGES, LazyGroup.VERBS) if "no verb" in found]
 
 
 @pytest.mark.parametrize(

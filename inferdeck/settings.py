@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from inferdeck.errors import CannotRun
 
-__all__ = ["PORT_FIELDS", "StackSettings", "default_ring_dir", "load_settings"]
+__all__ = ["PORT_FIELDS", "StackSettings", "load_settings", "stack_ring_dir"]
 
 CONFIG = Path(__file__).resolve().parent / "config"
 PORT_FIELDS = ("service_port", "admin_port", "exporter_port", "triage_port", "prometheus_port", "alertmanager_port")
@@ -77,7 +77,7 @@ class StackSettings(BaseSettings):
     @property
     def ring_path(self) -> Path:
         """Return the folder of the rows, absolute; a folder of its own for each state folder."""
-        return (self.ring_dir or default_ring_dir(self.state_path)).expanduser().absolute()
+        return (self.ring_dir or stack_ring_dir(self.state_path)).expanduser().absolute()
 
     @property
     def model_path(self) -> Path:
@@ -90,7 +90,7 @@ def profile() -> str:
     return os.environ.get("INFERDECK_PROFILE", "dev")
 
 
-def default_ring_dir(state_dir: Path, shm: Path = Path("/dev/shm"), uid: int | None = None) -> Path:  # noqa: S108  # tmpfs is the point: rows survive a kill and cost no disk
+def stack_ring_dir(state_dir: Path, shm: Path = Path("/dev/shm"), uid: int | None = None) -> Path:  # noqa: S108  # tmpfs is the point: rows survive a kill and cost no disk
     """Return where the rows of the stack in *state_dir* live when nothing is set.
 
     The stack's name holds a hash of the state folder, so that two stacks of one user never share a folder of rows.

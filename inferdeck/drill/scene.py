@@ -16,7 +16,7 @@ from inferdeck.drill.program import Program
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.drill.wrapping import FLAG_VARIABLE, HOOK_VARIABLE, PROGRAM_VARIABLE
 from inferdeck.errors import CannotRun
-from inferdeck.settings import StackSettings, default_ring_dir
+from inferdeck.settings import StackSettings, stack_ring_dir
 from inferdeck.stack.embedded import EmbeddedStack
 from inferdeck.stack.plan import StackPlan, plan_on_free_ports
 from inferdeck.stack.process import ProcessRecord
@@ -80,7 +80,7 @@ def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path, 
             raise CannotRun(
                 f"{name} was not found, and without it no alert can fire", "run `python -m inferdeck.tool_install`"
             )
-    folder = default_ring_dir(state_dir).parent
+    folder = stack_ring_dir(state_dir).parent
     sweep_leftovers(folder)
     # beside the rows of other stacks, in the folder that is private already
     rows = folder / f"run-{secrets.token_hex(4)}"

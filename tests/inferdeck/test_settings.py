@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from inferdeck.errors import CannotRun
-from inferdeck.settings import default_ring_dir, load_settings
+from inferdeck.settings import load_settings, stack_ring_dir
 
 
 @pytest.fixture(autouse=True)
@@ -79,8 +79,8 @@ def test_an_unknown_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_stacks_never_share_a_folder_of_rows(tmp_path: Path) -> None:
     """The folder's name depends on the state folder; without a tmpfs rows lie below the state folder."""
-    one = default_ring_dir(Path("/a/.inferdeck"), tmp_path, uid=7)
+    one = stack_ring_dir(Path("/a/.inferdeck"), tmp_path, uid=7)
 
     assert tmp_path / "inferdeck-7" == one.parent
-    assert one != default_ring_dir(Path("/b/.inferdeck"), tmp_path, uid=7)
-    assert Path("/a/rows") == default_ring_dir(Path("/a"), tmp_path / "none", uid=7)
+    assert one != stack_ring_dir(Path("/b/.inferdeck"), tmp_path, uid=7)
+    assert Path("/a/rows") == stack_ring_dir(Path("/a"), tmp_path / "none", uid=7)

@@ -31,6 +31,7 @@ from exporters.serving import CannotStartError
 from exporters.settings import ExporterSettings
 from exporters.span_tap import Mark, SpanTap
 from exporters.state import State, StateUnreadableError, load_state, save_state
+from probes.private_file import leftovers
 
 __all__ = ["Exporter", "version"]
 
@@ -251,6 +252,9 @@ class Exporter:
 
     def _load(self) -> State | None:
         """Return the saved state; None, with the reason kept, when there is none that can be used."""
+        # The folder is ours alone by now: what a killed exporter left half-written is nobody's.
+        for path in leftovers(self._state_path):
+            path.unlink(missing_ok=True)
         try:
             state = load_state(self._state_path)
         except StateUnreadableError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from exporters.totals import Totals
+from probes.private_file import write_private
 
 __all__ = ["RingState", "State", "StateUnreadableError", "load_state", "save_state"]
 
@@ -112,18 +113,7 @@ def save_state(
         },
         separators=(",", ":"),
     ).encode()
-    new = path.with_name(path.name + ".new")
-    try:
-        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
-            file.write(b"%08x\n" % zlib.crc32(body) + body)
-            file.flush()
-            if flush:
-                os.fsync(file.fileno())
-        replace(new, path)
-    except OSError:
-        # On a full disk the half-written file would keep the space that the next try needs.
-        new.unlink(missing_ok=True)
-        raise
+    write_private(path, b"%08x\n" % zlib.crc32(body) + body, flush=flush, replace=replace)
 
 
 def _ring_state(entry: dict[str, Any]) -> RingState:

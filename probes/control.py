@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from probes.private_file import write_private
 
 __all__ = ["CONTROL_NAME", "read_control", "write_control"]
 
@@ -39,16 +40,7 @@ def write_control(
     body = json.dumps(page, separators=(",", ":"), allow_nan=False).encode()
     if len(body) > MAX_BYTES:
         raise ValueError(f"a control page of {len(body)} bytes is over {MAX_BYTES}")
-    temporary = Path(directory) / f".{CONTROL_NAME}-{secrets.token_hex(8)}"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(fd, "wb") as file:
-            file.write(body)
-        # Renamed, so that a reader sees the old page or the new one and never half of it.
-        temporary.replace(Path(directory) / CONTROL_NAME)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_private(Path(directory) / CONTROL_NAME, body)
 
 
 def read_control(directory: str | os.PathLike[str], now_ns: int | None = None) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from probes.private_file import write_private
 from runbooks.payloads import Alert, Notification
-from runbooks.store import write_private
 
 __all__ = ["Inbox", "InboxFullError", "Incident"]
 
@@ -138,7 +138,8 @@ class Inbox:
     def _write(self, name: str, content: Any) -> None:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_private(self.folder / name, json.dumps(content).encode())
+            # An incident that was accepted must be there after a power cut.
+            write_private(self.folder / name, json.dumps(content).encode(), flush=True)
         except OSError as error:
             # The triage itself needs no disk: it goes on from memory, and only a restart would lose it.
             self.write_errors += 1

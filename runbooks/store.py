@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Mapping
@@ -12,9 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
+from probes.private_file import write_private
 from runbooks.redaction import redact
 
-__all__ = ["MOST_REPORTS", "MOST_UNWRITTEN", "ReportStore", "StoreError", "write_private"]
+__all__ = ["MOST_REPORTS", "MOST_UNWRITTEN", "ReportStore", "StoreError"]
 
 # A report is about 20 kB: 200 of them are 4 MB, some weeks of incidents.
 MOST_REPORTS: Final = 200
@@ -25,31 +25,6 @@ _ID: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{8}")
 
 class StoreError(OSError):
     """Reports cannot be kept; the text names the folder and the mend."""
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write a file (0600) so that readers see the old or the new content, never half of it.
-
-    Args:
-        path: Where; its folder exists.
-        content: All of it.
-
-    Raises:
-        OSError: If it cannot be written; nothing is left behind then.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            # An incident that was accepted must be there after a power cut.
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 class ReportStore:
@@ -85,7 +60,7 @@ class ReportStore:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             text = json.dumps(kept, indent=1, ensure_ascii=False, default=str)
             # Half a surrogate pair in a label must not cost the report.
-            write_private(path, text.encode("utf-8", "replace"))
+            write_private(path, text.encode("utf-8", "replace"), flush=True)
         except OSError as error:
             # No path: there is no file.
             self._unwritten[name] = kept | {"report": None}

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import Any
 
 from inferdeck.errors import CannotRun
 from inferdeck.stack.process import ProcessRecord, is_alive
+from probes import private_file
 
 __all__ = [
     "PartState",
@@ -159,21 +159,9 @@ def _close_to_others(folder: Path, uid: int) -> None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace *path* with *text* in one step, readable by the owner alone."""
+    """Replace *path* with *text* in one step, readable by the owner alone; its folder is made when it is missing."""
     make_private_folder(path.parent)
-    # beside the target: a rename is atomic only within one file system
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(temporary).replace(path)
-    except OSError as error:
-        Path(temporary).unlink(missing_ok=True)
-        # A write that fails on a full disk names no file; whoever reads the line must know which disk.
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    private_file.write_private(path, text.encode())
 
 
 def state_file(state_dir: Path) -> Path:

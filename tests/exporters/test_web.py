@@ -150,6 +150,15 @@ def test_health_tells_a_sender_that_stopped(start: Callable[..., Exporter]) -> N
     assert (answer.status_code, answer.json()["status"], answer.json()["otlp"]) == (503, "stuck", "stopped")
 
 
+def test_what_a_killed_exporter_left_half_written_is_removed(start: Callable[..., Exporter], tmp_path: Path) -> None:
+    """Each kill in the middle of a write leaves a file; they must not add up."""
+    (tmp_path / "state").mkdir(mode=0o700)
+    left = tmp_path / "state" / f".exporter.state.{'0a' * 8}"
+    left.touch()
+    start()
+    assert not left.exists()
+
+
 def test_a_second_exporter_on_the_same_state_is_refused(start: Callable[..., Exporter], tmp_path: Path) -> None:
     """Two would write one state file in turn; the message says what to do."""
     start()

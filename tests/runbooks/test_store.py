@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from runbooks.redaction import redact
-from runbooks.store import MOST_UNWRITTEN, ReportStore, StoreError, write_private
+from runbooks.store import MOST_UNWRITTEN, ReportStore, StoreError
 
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)
 
@@ -65,16 +65,6 @@ def test_a_folder_that_cannot_be_had_is_one_clear_line(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="set INFERDECK_STATE_DIR"):
         ReportStore(tmp_path / "file" / "reports").save({})
-
-
-def test_a_failed_write_leaves_the_old_content(tmp_path: Path) -> None:
-    """Replacing a folder by a file fails and leaves no temporary file."""
-    (tmp_path / "taken").mkdir()
-    (tmp_path / "taken" / "x").write_text("", encoding="utf-8")
-
-    with pytest.raises(OSError, match="taken"):
-        write_private(tmp_path / "taken", b"new")
-    assert ["taken"] == [path.name for path in tmp_path.iterdir()]
 
 
 def test_session_ids_and_secrets_do_not_reach_the_disk(tmp_path: Path) -> None:

@@ -78,16 +78,22 @@ def unix(when: When) -> float:
     """Return a time as unix seconds.
 
     Raises:
-        ValueError: If a text is no RFC 3339 time or number.
+        ValueError: If a text is no RFC 3339 time or number, or the time is one that cannot be written down.
     """
-    if isinstance(when, datetime):
-        return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     if isinstance(when, str):
         try:
-            return float(when)
+            seconds = float(when)
         except ValueError:
             return unix(datetime.fromisoformat(when))
-    return float(when)
+    elif isinstance(when, datetime):
+        seconds = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    else:
+        seconds = float(when)
+    try:
+        datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError) as error:
+        raise ValueError(f"{when} is no time between the years 1 and 9999") from error
+    return seconds
 
 
 def _span(

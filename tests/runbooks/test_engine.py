@@ -288,6 +288,13 @@ def test_every_result_keeps_to_the_shipped_schema(world: Callable[..., Any], cas
         assert [] == [error.message for error in Draft202012Validator(SCHEMA).iter_errors(decoded)]
 
 
+@pytest.mark.parametrize("when", ["nan", "inf", "-1e300", 1e18, "9999-12-31T23:59:59-12:00"])
+def test_a_time_that_cannot_be_written_down_is_refused(when: float | str) -> None:
+    """One clear sentence, whatever Python would have raised later."""
+    with pytest.raises(ValueError, match="no time between the years 1 and 9999"):
+        unix(when)
+
+
 def test_the_layers_of_schemas_catalogue_and_pages_are_one_list() -> None:
     """A layer is added in one place; the schema, which cannot import it, has the same."""
     assert [*LAYERS, None] == SCHEMA["$defs"]["layer_or_null"]["enum"]

@@ -146,5 +146,5 @@ def watched(tmp_path: Path, spans: Spans) -> Iterator[Watched]:
     )
     exporter = Exporter(settings)
     exporter.start()
-    yield Watched(settings.ring_dir, exporter, spans, tmp_path / "server.log")
+    yield Watched(exporter.ring_dir, exporter, spans, tmp_path / "server.log")
     exporter.stop()

@@ -87,7 +87,7 @@ def test_200000_requests_add_no_memory_no_series_and_no_file(tmp_path: Path, nob
     )
     exporter = Exporter(settings)
     exporter.start()
-    recorder = Recorder.open(settings.ring_dir, "growth")
+    recorder = Recorder.open(exporter.ring_dir, "growth")
     flight = FlightRecorder(app, recorder)
     process = psutil.Process(os.getpid())
     seen: list[tuple[int, int, int, int]] = []
@@ -99,7 +99,7 @@ def test_200000_requests_add_no_memory_no_series_and_no_file(tmp_path: Path, nob
                 families = exporter.collect()
                 series = sum(len(family.samples) for family in families)
                 held = process.memory_info().rss
-                seen.append((held, series, files(settings.ring_dir, settings.state_dir), process.num_fds()))
+                seen.append((held, series, files(exporter.ring_dir, settings.state_dir), process.num_fds()))
 
     try:
         asyncio.run(main())

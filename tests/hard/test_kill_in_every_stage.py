@@ -71,7 +71,7 @@ def test_a_killed_worker_tells_the_stage_of_each_request(tmp_path: Path, port: i
     answered = 0
 
     def hanging() -> list[OpenRequest]:
-        return [request for request in load_rows(settings.ring_dir).open if request.session == session]
+        return [request for request in load_rows(exporter.ring_dir).open if request.session == session]
 
     def hangs_where_it_should() -> bool:
         return [request.stage for request in hanging()] == [stage]
@@ -94,11 +94,11 @@ def test_a_killed_worker_tells_the_stage_of_each_request(tmp_path: Path, port: i
             os.kill(request.pid, signal.SIGKILL)
             wait(is_dead)
 
-    told = {request.session: request.stage for request in load_rows(settings.ring_dir).open}
-    views = [find_session(settings.ring_dir, f"session-{number:016d}")[0] for number in range(len(STAGES))]
+    told = {request.session: request.stage for request in load_rows(exporter.ring_dir).open}
+    views = [find_session(exporter.ring_dir, f"session-{number:016d}")[0] for number in range(len(STAGES))]
     wait(lambda: sum(unfinished(exporter).values()) == len(STAGES))
     counted = unfinished(exporter)
-    rows = load_rows(settings.ring_dir)
+    rows = load_rows(exporter.ring_dir)
     exporter.stop()
 
     assert {f"session-{number:016d}": stage for number, stage in enumerate(STAGES)} == told

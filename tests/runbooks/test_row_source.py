@@ -194,5 +194,6 @@ def test_refused_texts_and_cpu_times_come_from_real_rows(tmp_path: Path) -> None
     assert ["request/place"] == list(rows.refused_texts)
     assert 20 == rows.refused_texts["request/place"].sum()
     assert {"text"} == set(rows.labels["request/refused_field"].tolist())
-    assert ["runbooks.computing"] == list(rows.cpu_s)
+    # Stages that other tests of this process declared have a column here as well, in which nothing ran.
+    assert ["runbooks.computing"] == [name for name, seconds in rows.cpu_s.items() if (seconds > 0).any()]
     assert float(rows.cpu_s["runbooks.computing"].sum()) < float(rows.stages["runbooks.computing"][1].sum())

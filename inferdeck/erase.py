@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from inferdeck.erase_files import Words, in_json, in_log, words_of
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import ring_folder
 from inferdeck.result import Outcome
@@ -29,8 +30,10 @@ BEYOND_REACH = (
 )
 BY_HASH_ALONE = "evidence of drills, whose rows were hashed with keys of their own: give the session id itself"
 EVIDENCE = "evidence of a drill"
-# shorter texts occur by chance: they are compared as a whole and never searched for inside other texts
-LEAST_SEARCHED = 16
+BY_FIELD_ALONE = (
+    "texts of files, if one of them holds this id: it is short or reads like a common word, and was looked for by its "
+    "hashes and in session fields alone"
+)
 MOST_ID_BYTES = 64 * 1024
 
 
@@ -55,14 +58,14 @@ class Subject:
         return raw if valid_session(raw) else b""
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """Texts by which kept files speak of it: the id, the short digest of reports, and the hashes."""
-        words = [f"{number:016x}" for number in self.hashes]
+    def words(self) -> Words:
+        """What kept files speak of it by: the id, the short digest of reports, and the hashes."""
+        marks = [f"{number:016x}" for number in self.hashes]
         if self.session_id:
             # as runbooks/redaction.py writes it into reports
             digest = hashlib.sha256(self.session_id.encode("utf-8", "surrogateescape")).hexdigest()[:8]
-            words += [self.session_id, f"sha256:{digest}"]
-        return tuple(words)
+            marks.append(f"sha256:{digest}")
+        return words_of(self.session_id, marks)
 
 
 @dataclass
@@ -131,9 +134,15 @@ def run_erase(settings: StackSettings, session_id: str | None, keyed_hash: str |
         "looked_at": erasure.looked_at,
         "places": erasure.places,
         "unreached": erasure.unreached,
-        "beyond_reach": [*BEYOND_REACH, *([BY_HASH_ALONE] if session_id is None else [])],
+        "beyond_reach": [*BEYOND_REACH, *_left_by_what_is_known(subject)],
     }
     return Outcome(payload, int(bool(erasure.unreached)), lambda console: _show(console, payload))
+
+
+def _left_by_what_is_known(subject: Subject) -> list[str]:
+    if subject.session_id is None:
+        return [BY_HASH_ALONE]
+    return [] if subject.session_id in subject.words.tokens else [BY_FIELD_ALONE]
 
 
 def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
@@ -144,8 +153,6 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
         ring_dir: Folder of ring files.
         state_dir: State folder.
     """
-    from inferdeck.erase_files import in_json, in_log
-
     erasure = Erasure()
     _closed_folders(ring_dir, state_dir, erasure)
     # rows before the archive: what the exporter seals from then on is masked already
@@ -164,7 +171,7 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
         words = there.words if place == EVIDENCE else subject.words
         try:
             change = in_log if path.suffix not in {".json", ".incident"} else in_json
-            erasure.done(place, path, change(path, words, LEAST_SEARCHED))
+            erasure.done(place, path, change(path, words))
         except FileNotFoundError:
             continue  # rotated or pruned meanwhile
         except (OSError, ValueError) as error:
@@ -260,7 +267,7 @@ def _bundles(subject: Subject, folder: Path, erasure: Erasure) -> None:
     for path in sorted(folder.glob("*.tar.gz")):
         erasure.looked_at += 1
         try:
-            erasure.done("bundle", path, erase_in_bundle(path, subject.hashes, subject.words, LEAST_SEARCHED))
+            erasure.done("bundle", path, erase_in_bundle(path, subject.hashes, subject.words))
         except (CannotRun, OSError) as error:
             erasure.missed("bundle", path, str(error))
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
 from inferdeck.bundle.container import MANIFEST, pack
 from inferdeck.bundle.replay import opened
-from inferdeck.erase_files import in_json, in_log
+from inferdeck.erase_files import Words, in_json, in_log
 
 __all__ = ["erase_in_bundle"]
 
 
-def erase_in_bundle(path: Path, hashes: Collection[int], words: Sequence[str], least_searched: int) -> int:
+def erase_in_bundle(path: Path, hashes: Collection[int], words: Words) -> int:
     """Erase a session in a bundle, and return in how many places it was.
 
     Args:
         path: The file; it is left as it is when the session is not in it.
         hashes: Keyed hashes of the session.
         words: Texts by which it is spoken of.
-        least_searched: Words shorter than this go only where they are the whole text.
 
     Raises:
         CannotRun: If it is no bundle that may be used.
@@ -35,8 +34,8 @@ def erase_in_bundle(path: Path, hashes: Collection[int], words: Sequence[str], l
             # copies have no owner, so that every row is in reach
             done = erase_session(ring, hashes)
             count += done.rows + done.slots
-        count += sum(in_json(one, words, least_searched) for one in sorted(folder.glob("*.json")))
-        count += sum(in_log(one, words, least_searched) for one in sorted(folder.glob("logs/*")))
+        count += sum(in_json(one, words) for one in sorted(folder.glob("*.json")))
+        count += sum(in_log(one, words) for one in sorted(folder.glob("logs/*")))
         if count:
             pack(folder, path, {key: value for key, value in manifest.items() if key not in {"format", "members"}})
         return count

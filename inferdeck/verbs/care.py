@@ -83,6 +83,10 @@ def erase(*, session_id: str | None, keyed_hash: str | None, quiet: bool) -> Out
     Its id and hash go; the measurements of its requests stay, as nobody's. Doing it twice does no harm. With - as
     SESSION_ID it is read from stdin, and stands in no list of processes.
 
+    In files only values go: those of session fields, and whole tokens of other values; never keys. An id that is
+    shorter than 8 characters, or reads like a common word, is looked for by its hashes and in session fields alone;
+    logs are searched for ids of 16 or more characters.
+
     Exit 0 when all that is ours was reached, 1 when something was not, and which is said. Spans that were sent to
     Jaeger or another OTLP target cannot be reached, nor backups, nor bundles that were handed on.
 

@@ -15,7 +15,7 @@ from exporters.archive.blocks import Part
 from exporters.archive.keys import remember_key
 from exporters.archive.sealing import write_segment
 from inferdeck.erase import erase, run_erase, subject_of
-from inferdeck.erase_files import erased, in_log
+from inferdeck.erase_files import erased, in_log, words_of
 from inferdeck.errors import CannotRun
 from inferdeck.schema import validate
 from inferdeck.settings import load_settings
@@ -56,7 +56,7 @@ def state(tmp_path: Path) -> Path:
     (state / "logs").mkdir()
     (state / "logs" / "service.log").write_text(f"a {ME} b\nsession={ME}\n")
     (state / "triage").mkdir()
-    (state / "triage" / "1.incident").write_text(json.dumps({"group_key": f"x{ME}"}))
+    (state / "triage" / "1.incident").write_text(json.dumps({"group_key": f"x:{ME}"}))
     flight(state / "drills" / "d" / "rings").close()
     (state / "drills" / "d" / "triage_told.json").write_text(json.dumps([ME]))
     return state
@@ -221,10 +221,34 @@ def test_the_archive_of_a_drill_is_reached_with_its_own_key(rows: Path, tmp_path
     )
 )
 def test_json_without_the_words_is_untouched(value: object) -> None:
-    """And with them, nothing of them is left."""
-    assert (value, 0) == erased(value, ["never-in-such-a-text-\0"], 16)
-    changed, count = erased([value, f"x{ME}y", ME, {ME: 1}], [ME], 16)
+    """And with them, nothing of them is left in the values; a longer word that holds one is another word."""
+    assert (value, 0) == erased(value, words_of("never-in-such-a-text-\0", []))
+    changed, count = erased([value, f"x {ME}, y", ME, {"key": ME}], words_of(ME, []))
     assert (3, True) == (count, ME not in json.dumps(changed))
+    mixed = "kTqXkzSeloyTnqQwHbRsUv"
+    assert (mixed,) == words_of(mixed, []).logs
+    assert ([f"x{ME}"], 0) == erased([f"x{ME}"], words_of(ME, []))
+
+
+@pytest.mark.parametrize("session", ["short", "a", "event_loop_blocked", "p95_seconds", "EventLoopBlocked"])
+def test_an_id_that_is_a_word_of_ours_damages_no_report(session: str, rows: Path, tmp_path: Path) -> None:
+    """Keys and names stay; its session fields and the digest of reports go."""
+    digest = hashlib.sha256(session.encode()).hexdigest()[:8]
+    report = {
+        "verdict": {"failure": session, "text": f"the {session} class"},
+        "p95_seconds": {session: 1.5},
+        "alert": session,
+        "session_id": session,
+        "session": f"sha256:{digest}",
+    }
+    (tmp_path / "state" / "reports").mkdir(parents=True)
+    path = tmp_path / "state" / "reports" / "r.json"
+    path.write_text(json.dumps(report))
+
+    found = run_erase(load_settings(state_dir=tmp_path / "state", ring_dir=rows), session, None)
+
+    assert report | {"session_id": "(erased)", "session": "(erased)"} == json.loads(path.read_text())
+    assert any("session fields alone" in one for one in found.payload["beyond_reach"])
 
 
 def test_a_log_is_masked_in_place_while_it_is_written(tmp_path: Path) -> None:
@@ -232,10 +256,10 @@ def test_a_log_is_masked_in_place_while_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "a.log"
     with path.open("a", buffering=1) as writer:
         writer.write(f"1 {ME}\n")
-        assert 1 == in_log(path, [ME], 16)
+        assert 1 == in_log(path, words_of(ME, []))
         writer.write("2\n")
 
     assert f"1 {'x' * len(ME)}\n2\n" == path.read_text()
     (tmp_path / "link.log").symlink_to(path)
     with pytest.raises(OSError, match=os.strerror(40)):
-        in_log(tmp_path / "link.log", [ME], 16)
+        in_log(tmp_path / "link.log", words_of(ME, []))

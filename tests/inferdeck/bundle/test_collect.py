@@ -114,9 +114,9 @@ def test_a_session_is_erased_from_a_kept_bundle(settings: StackSettings, fly: Fl
     path = Path(run_bundle(settings, None, "15m", None).payload["bundle"])
     subject = subject_of(ME, None, ring.path.parent, tmp_path / "none")
 
-    first = erase_in_bundle(path, subject.hashes, subject.words, 16)
+    first = erase_in_bundle(path, subject.hashes, subject.words)
     before = path.read_bytes()
-    second = erase_in_bundle(path, subject.hashes, subject.words, 16)
+    second = erase_in_bundle(path, subject.hashes, subject.words)
 
     assert (True, 0) == (first >= 10, second)
     assert before == path.read_bytes()

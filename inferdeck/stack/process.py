@@ -272,6 +272,8 @@ def stop(
     while clock() - began < grace_seconds:
         reap()
         if not is_alive(record) and not group_members(record):
+            # again: it may have ended since the line above, and nobody would ever collect it
+            reap()
             return StopReport(record.name, "term", clock() - began)
         sleep(0.05)
     kill_group(record, signal.SIGKILL)
@@ -281,6 +283,7 @@ def stop(
         if not is_alive(record) and not kill_group(record, signal.SIGKILL):
             break
         sleep(0.05)
+    reap()
     return StopReport(record.name, "kill", clock() - began)
 
 

@@ -129,6 +129,21 @@ def test_workers_of_a_dead_leader_are_found_by_their_mark(tmp_path: Path) -> Non
     assert [] == group_members(record)
 
 
+def test_a_child_that_ends_between_two_looks_is_reaped(tmp_path: Path) -> None:
+    """It was running when it was polled and had ended when it was looked at: no zombie is left, in any order."""
+    record, child = started(SLEEPER, tmp_path)
+    polled: list[int | None] = []
+
+    def reap() -> None:
+        polled.append(child.poll())
+        # the worst moment: right after the poll
+        assert wait_until(lambda: not is_alive(record))
+
+    report = stop(record, grace_seconds=5, reap=reap)
+
+    assert ("term", -signal.SIGTERM) == (report.how, polled[-1])
+
+
 def test_what_still_runs_is_counted_with_the_workers_of_dead_leaders(tmp_path: Path) -> None:
     """Two processes; one when the leader was killed; none when all are ended."""
     record, child = started(PARENT, tmp_path)

@@ -47,7 +47,13 @@ class Console:
         """Start a verb and return its process."""
         argv = [sys.executable, "-P", "-m", "inferdeck", *arguments]
         pipe = subprocess.PIPE
-        return subprocess.Popen(argv, env=self.variables, stdout=pipe, stderr=pipe, text=True)
+        # A suite that a shell runs in the background has SIGINT ignored, and its children inherit that.
+        listening = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return subprocess.Popen(argv, env=self.variables, stdout=pipe, stderr=pipe, text=True)
+        finally:
+            signal.signal(signal.SIGINT, listening)
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         """Run a verb to its end."""

@@ -63,23 +63,29 @@ def require_free(host: str, ports: Mapping[str, int]) -> None:
         ports: Port by the name of its setting.
 
     Raises:
-        CannotRun: Names the port, who has it, and the variable that moves ours.
+        CannotRun: Names each taken port, who has it, and the variable that moves ours: all at once, so that a second
+            try meets no second surprise.
     """
     seen: dict[int, str] = {}
+    wrong: list[str] = []
+    movable: list[str] = []
     for setting, port in ports.items():
         variable = f"INFERDECK_STACK_{setting.upper()}"
         if port in seen:
-            raise CannotRun(
-                f"port {port} is set for both {seen[port]} and {setting}", f"set {variable} to another port"
-            )
+            wrong.append(f"port {port} is set for both {seen[port]} and {setting}")
+            movable.append(variable)
+            continue
         seen[port] = setting
         if not is_free(host, port):
             _refuse_for_other_reasons(host, port, variable)
             who = listener(port)
-            raise CannotRun(
-                f"port {port} ({setting}) is taken{f' by {who}' if who else ''}",
-                f"stop that, or set {variable} to another port",
-            )
+            wrong.append(f"port {port} ({setting}) is taken{f' by {who}' if who else ''}")
+            movable.append(variable)
+    if len(wrong) == 1:
+        stop_it = "" if "set for both" in wrong[0] else "stop that, or "
+        raise CannotRun(wrong[0], f"{stop_it}set {movable[0]} to another port")
+    if wrong:
+        raise CannotRun("; ".join(wrong), f"stop those, or set {', '.join(movable)} to other ports")
 
 
 def _refuse_for_other_reasons(host: str, port: int, variable: str) -> None:

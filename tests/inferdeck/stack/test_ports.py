@@ -30,6 +30,20 @@ def test_a_taken_port_is_refused_with_its_setting(taken: int) -> None:
     assert "INFERDECK_STACK_SERVICE_PORT" in line
 
 
+def test_all_taken_ports_are_named_at_once(taken: int) -> None:
+    """Whoever moves one should not meet the next at the second try."""
+    (free,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(CannotRun) as caught:
+        more = int(other.getsockname()[1])
+        require_free("127.0.0.1", {"service_port": taken, "admin_port": free, "exporter_port": more, "x_port": free})
+
+    line = str(caught.value)
+    assert f"port {taken} (service_port) is taken" in line
+    assert f"port {more} (exporter_port) is taken" in line
+    assert f"port {free} is set for both admin_port and x_port" in line
+    assert "INFERDECK_STACK_SERVICE_PORT, INFERDECK_STACK_EXPORTER_PORT, INFERDECK_STACK_X_PORT" in line
+
+
 def test_one_port_for_two_listeners_is_refused() -> None:
     """Two settings with the same port cannot both be served."""
     (port,) = free_ports(1)

@@ -114,7 +114,9 @@ def look_up(
     _check(query)
     if not folder.is_dir() and not (archive and archive.is_dir()):
         raise CannotRun(
-            f"no rows: there is no folder {folder}", "start the stack with `inferdeck up`, or set INFERDECK_RING_DIR"
+            f"no rows: there is no folder {folder}",
+            "start the stack with `inferdeck up`, or set INFERDECK_STATE_DIR to the state folder of one that runs "
+            "elsewhere, or INFERDECK_RING_DIR",
         )
     began = time.monotonic()
     back = query.within_s if query.session is not None or query.trace is not None else query.since_s

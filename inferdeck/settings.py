@@ -13,10 +13,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from inferdeck.errors import CannotRun
 
-__all__ = ["PORT_FIELDS", "StackSettings", "load_settings", "stack_ring_dir"]
+__all__ = ["PORT_FIELDS", "STATE_VARIABLE", "StackSettings", "load_settings", "stack_ring_dir"]
 
 CONFIG = Path(__file__).resolve().parent / "config"
 PORT_FIELDS = ("service_port", "admin_port", "exporter_port", "triage_port", "prometheus_port", "alertmanager_port")
+# named wherever nothing was found: a stack is known by its state folder, and each working folder has its own
+STATE_VARIABLE = "INFERDECK_STATE_DIR"
 Port = Field(ge=1, le=65535)
 
 
@@ -46,7 +48,7 @@ class StackSettings(BaseSettings):
     stop_grace_seconds: float = Field(gt=0)
     retention: str = Field(pattern=r"^\d+[smhdwy]$")
     retention_size: str = Field(pattern=r"^\d+[KMG]B$")
-    state_dir: Path = Field(default=Path(".inferdeck"), validation_alias="INFERDECK_STATE_DIR")
+    state_dir: Path = Field(default=Path(".inferdeck"), validation_alias=STATE_VARIABLE)
     ring_dir: Path | None = Field(default=None, validation_alias="INFERDECK_RING_DIR")
     model_dir: Path = Field(default=Path("build/model"), validation_alias="INFERDECK_SERVICE_MODEL_DIR")
 

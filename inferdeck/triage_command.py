@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import ring_folder
 from inferdeck.result import Outcome
-from inferdeck.settings import StackSettings
+from inferdeck.settings import STATE_VARIABLE, StackSettings
 from inferdeck.stack.state import read_state
 
 if TYPE_CHECKING:
@@ -92,7 +92,15 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
     except (PayloadError, ValueError) as error:
         raise CannotRun(str(error), "see `inferdeck triage --help`") from error
     answer = _keep(answer, settings.state_path)
+    if answer["abstained"] and read_state(settings.state_path) is None:
+        # stdout is the report: this is about where it was looked for
+        sys.stderr.write(f"inferdeck: {wrong_folder(settings.state_path)}\n")
     return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))
+
+
+def wrong_folder(state_dir: Path) -> str:
+    """Return the line that tells somebody who stands in another folder than the stack's where it was looked for."""
+    return f"no stack was started from {state_dir}; set {STATE_VARIABLE} to the state folder of the one that is meant"
 
 
 def triage_bundle(path: Path) -> Outcome:

@@ -24,11 +24,13 @@ from inferdeck.version import ROOT
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
 
 Say = Callable[[str], None]
-# what `down --purge` removes: what the parts make; evidence of drills stays
+# what `down --purge` removes: what the parts make
 PURGED = (
     *("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "archive", "rows"),
     "run",
 )
+# and what it leaves: incidents that were handed on, and evidence
+KEPT = ("bundles", "drills")
 # and beside the ring files, by name, what else the recorder and the exporter put into their folder
 RING_FOLDER = ("key", "control")
 
@@ -60,7 +62,11 @@ def prepare_model(model_dir: Path, progress: Callable[[str, float], None], say: 
         nonlocal begun
         if not begun:
             begun = True
-            say(f"no model in {model_dir}: training one, about half a minute")
+            # a folder of each working folder: whoever has a model elsewhere can still say so next time
+            say(
+                f"no model in {model_dir} (INFERDECK_SERVICE_MODEL_DIR names another folder): "
+                "training one, about half a minute"
+            )
         progress(what, share)
 
     try:
@@ -192,7 +198,7 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
         purge: Delete the rows, logs, reports and Prometheus' data as well.
 
     Returns:
-        `stopped`: name and way of each process that ran; `purged`: folders deleted.
+        `stopped`: name and way of each process that ran; `purged`: folders deleted; `kept`: folders that a purge left.
     """
     state = read_state(settings.state_path)
     stopped: list[dict[str, Any]] = []
@@ -216,7 +222,8 @@ def down(settings: StackSettings, *, purge: bool) -> dict[str, Any]:
         with contextlib.suppress(OSError):
             write_state(state)
     purged = _purge(settings.state_path, Path(state.ring_dir)) if purge and state is not None else []
-    return {"state_dir": str(settings.state_path), "stopped": stopped, "purged": purged}
+    kept = [str(folder) for name in KEPT if purge and (folder := settings.state_path / name).is_dir()]
+    return {"state_dir": str(settings.state_path), "stopped": stopped, "purged": purged, "kept": kept}
 
 
 def _stop_supervisor(record: ProcessRecord, grace_seconds: float) -> dict[str, Any]:

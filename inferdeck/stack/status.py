@@ -42,11 +42,14 @@ def last_scrapes(prometheus_url: str, now: float) -> dict[str, float]:
     return ages
 
 
-def _health(part: PartState, alive: bool) -> tuple[str, str]:
-    """Return one of up, unhealthy, dead, absent, and a word about it."""
+def _health(part: PartState, alive: bool, phase: str) -> tuple[str, str]:
+    """Return one of up, unhealthy, stopped, dead, absent, and a word about it."""
     if part.left_out is not None:
         return "absent", part.left_out
     if not alive:
+        # `down` has ended it: its last words are no news
+        if phase == "stopped":
+            return "stopped", ""
         if part.exit_code is not None:
             return (
                 "dead",
@@ -80,7 +83,7 @@ def describe(state: StackState | None, state_dir: Path, now: float | None = None
     rows = []
     for part in state.parts:
         alive = part.record is not None and is_alive(part.record)
-        health, detail = _health(part, alive)
+        health, detail = _health(part, alive, state.phase)
         rows.append(
             {
                 "name": part.name,

@@ -7,9 +7,11 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from inferdeck.settings import STATE_VARIABLE
+
 __all__ = ["show_status"]
 
-COLOURS = {"up": "green", "unhealthy": "yellow", "dead": "red", "absent": "dim"}
+COLOURS = {"up": "green", "unhealthy": "yellow", "dead": "red", "stopped": "dim", "absent": "dim"}
 
 
 def show_status(console: Console, payload: dict[str, Any]) -> None:
@@ -20,7 +22,12 @@ def show_status(console: Console, payload: dict[str, Any]) -> None:
         payload: As `inferdeck.stack.status.describe` returns it.
     """
     if not payload["parts"]:
-        console.print(f"down: no stack was started from {payload['state_dir']}; start one with `inferdeck up`")
+        console.print(
+            f"down: no stack was started from {payload['state_dir']}; start one with `inferdeck up`, "
+            f"or set {STATE_VARIABLE} to the state folder of one that runs",
+            markup=False,
+            soft_wrap=True,
+        )
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("part", "health", "pid", "url", "scraped", "detail"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from inferdeck.result import Outcome
@@ -40,12 +42,16 @@ def up(*, foreground: bool, quiet: bool) -> Outcome:
 
 
 @click.command()
-@click.option("--purge", is_flag=True, help="Delete rows, logs, reports and Prometheus' data as well.")
+@click.option(
+    "--purge", is_flag=True, help="Delete rows, logs, reports and Prometheus' data as well; bundles/ and drills/ stay."
+)
 @reports
 def down(*, purge: bool, quiet: bool) -> Outcome:
     r"""Stop the stack and keep its data.
 
-    Ends only processes that `up` started, by pid and start time: TERM first, KILL after a grace.
+    Ends only processes that `up` started, by pid and start time: TERM first, KILL after a grace. The stack is that of
+    the state folder: .inferdeck in the working folder, or INFERDECK_STATE_DIR. With --purge its bundles/ and drills/
+    stay: incidents that were handed on, and evidence.
 
     \b
     Examples:
@@ -57,8 +63,20 @@ def down(*, purge: bool, quiet: bool) -> Outcome:
 
     del quiet
     payload = stop_stack(load_settings(), purge=purge)
-    names = ", ".join(f"{one['name']} ({one['how']})" for one in payload["stopped"]) or "nothing was running"
-    return Outcome(payload, 0, lambda console: console.print(f"down: {names}"))
+    return Outcome(payload, 0, lambda console: console.print(down_line(payload), markup=False, soft_wrap=True))
+
+
+def down_line(payload: dict[str, Any]) -> str:
+    """Return what `down` has done, in one line; where it looked when it found nothing to end."""
+    from inferdeck.settings import STATE_VARIABLE
+
+    kept = f"; kept: {', '.join(payload['kept'])}" if payload["kept"] else ""
+    if names := ", ".join(f"{one['name']} ({one['how']})" for one in payload["stopped"]):
+        return f"down: {names}{kept}"
+    return (
+        f"down: nothing was running from {payload['state_dir']}; "
+        f"for a stack of another state folder set {STATE_VARIABLE}{kept}"
+    )
 
 
 @click.command(short_help="Show health, process and port of each part.")
@@ -66,7 +84,8 @@ def down(*, purge: bool, quiet: bool) -> Outcome:
 def status(*, quiet: bool) -> Outcome:
     r"""Show each part: process, port, health, age of the last scrape; the last words of dead ones.
 
-    Exit 0 when all parts are up, 1 when one is not or nothing runs.
+    The stack is that of the state folder: .inferdeck in the working folder, or INFERDECK_STATE_DIR. Exit 0 when all
+    parts are up, 1 when one is not or nothing runs.
 
     \b
     Examples:

@@ -28,6 +28,8 @@ NO_AGENT: Final = "(none)"
 _BODY, _FILTERS, _HAND_OVER = "network.receive", "sentiment.preprocess", "scheduler.dispatch"
 
 _OK, _REFUSED, _DEGRADED = OUTCOMES.index("ok"), OUTCOMES.index("refused"), OUTCOMES.index("degraded")
+# RFC 9110, sections 15.5.5 and 15.5.6.
+_REASON_OF_STATUS: Final = {404: "not_found", 405: "method"}
 _BILLION: Final = 1_000_000_000
 
 
@@ -84,11 +86,16 @@ def _count_requests(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
 
 
 def _count_refused(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
-    """Count refused requests by reason; one outside the closed set is "other"."""
-    reasons = rows["reason"][rows["outcome"] == _REFUSED]
+    """Count refused requests by reason; one outside the closed set is "other".
+
+    Where the app named no reason its status may: a router answers an unknown path or method by itself.
+    """
+    refused = rows[rows["outcome"] == _REFUSED]
     allowed = METRICS["model_refused_total"].labels["reason"]
-    for index, count in zip(*np.unique(reasons, return_counts=True), strict=True):
-        reason = text_of(strings, int(index), "other")
+    # one number for both, as reason and status are 32 and 16 bits wide at most
+    pairs = refused["reason"].astype(np.int64) << 16 | refused["http_status"].astype(np.int64)
+    for pair, count in zip(*np.unique(pairs, return_counts=True), strict=True):
+        reason = text_of(strings, int(pair) >> 16, _REASON_OF_STATUS.get(int(pair) & 0xFFFF, "other"))
         delta.add("model_refused_total", (reason if reason in allowed else "other",), int(count))
 
 

@@ -12,6 +12,7 @@ __all__ = ["bar", "show_trace", "show_traces", "span_depths", "spell_seconds"]
 BAR_CELLS = 32
 # shown beside a bar, in this order, when a span carries them; the JSON has all
 NOTABLE = (
+    "http.response.status_code",
     "queue_wait_ns",
     "input_length",
     "cleaned_length",
@@ -74,7 +75,9 @@ def _notable(attributes: dict[str, Any]) -> str:
         value = attributes.get(key, attributes.get(key.removesuffix("_ns")))
         if value in {None, ""} or (isinstance(value, bool) and not value):
             continue
-        if key.endswith("_ns"):
+        if key == "http.response.status_code":
+            parts.append(f"HTTP {value}")
+        elif key.endswith("_ns"):
             parts.append(f"{key.removesuffix('_ns')} {spell_seconds(value / 1e9)}")
         else:
             parts.append(f"{key} {value:.2f}" if isinstance(value, float) else f"{key} {value}")

@@ -37,6 +37,7 @@ ROW = st.fixed_dictionaries(
         "outcome": st.integers(0, 7),
         "route": st.integers(0, 9),
         "reason": st.integers(0, 9),
+        "http_status": st.sampled_from([0, 200, 404, 405, 422]),
         "label": st.integers(0, 9),
         "duration_ns": st.integers(0, 20 * 10**9),
         "input_length": st.integers(-1, 3000),
@@ -73,8 +74,9 @@ def naive(found: list[dict[str, Any]]) -> dict[str, float]:
         outcome = OUTCOMES[row["outcome"]] if row["outcome"] < 5 else "error"
         add(f"requests {text(row['route'], '(unmatched)')} {outcome}")
         if row["outcome"] == 1:
-            reason = text(row["reason"], "other")
-            add(f"refused {reason if reason == 'schema' else 'other'}")
+            by_status = {404: "not_found", 405: "method"}.get(row["http_status"], "other")
+            reason = text(row["reason"], by_status)
+            add(f"refused {reason if reason in {'schema', 'not_found', 'method'} else 'other'}")
         if row["outcome"] in (0, 3):
             bucket = input_bucket(row["input_length"])
             bound = next((b for b in METRICS["model_latency_seconds"].buckets if row["duration_ns"] <= b * 1e9), "inf")

@@ -60,6 +60,15 @@ def test_the_slow_stage_is_named_with_its_reason_and_marked() -> None:
     assert "1 found in 2.0 ms" in text
 
 
+def test_the_root_line_shows_what_was_answered() -> None:
+    """A 404 and a 405 are told apart without --json."""
+    root = span("POST /x", "", 0.0, 0.1, **{"http.response.status_code": 405})
+
+    assert ["HTTP 405"] == [
+        line.split("100.0 ms  ")[1] for line in drawn(trace(spans=[root])).splitlines() if "#" in line
+    ]
+
+
 def test_a_session_id_is_not_shown_whole() -> None:
     """It is personal data: enough to tell sessions apart."""
     assert "abcdef.." in drawn(trace())

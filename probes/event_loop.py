@@ -1,10 +1,13 @@
 """Lag of the event loop, and what blocks it.
 
-Measures  how late a tick every 20 ms comes, in seconds; time in lags over 0.1 s; the blocking stack of such a lag.
-Source    loop.call_later for the tick; sys._current_frames() from the heartbeat thread while the tick is late.
-Error     a block shorter than the tick's period may be seen shortened by up to it; the stack is the one
-          found 0.1 to 0.15 s after the block began, or none when the blocking code holds the GIL throughout.
-Cost      50 ticks a second of about 10 us.
+Measures  how late a tick every 20 ms comes, in seconds; time in lags over 0.1 s; of such a lag the blocking stack, the
+          CPU seconds of the loop's thread, and how long the watching thread did not come to run either.
+Source    loop.call_later for the tick; sys._current_frames() from the heartbeat thread while the tick is late;
+          time.thread_time() at each tick.
+Error     a block shorter than the tick's period may be seen shortened by up to it; the stack is the last of those found
+          when the tick is late by 0.04 and by 0.1 s, each up to a beat later, or none when the blocking code holds the
+          GIL throughout.
+Cost      50 ticks a second of about 10 us; at most two stacks per lag over 0.04 s, of about 20 us each.
 Absent    while no loop runs the tick's age is None.
 Explains  event_loop_blocked
 """
@@ -28,6 +31,12 @@ BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 EPISODES: Final = 32
 FRAMES: Final = 12
 FRAME_CHARACTERS: Final = 200
+# The part of `blocked_s` after which a lag's first stack is taken: waiting for all of it finds short blocks over.
+SAMPLE_SHARE: Final = 0.4
+# A stack found less than this before the tick may show what the loop did after the block: it is not kept. Twice the
+# interpreter's switch interval, in which the loop moves on while the watching thread waits for its turn.
+TOO_LATE_S: Final = 0.01
+MOST_SAMPLES: Final = 2
 
 
 def format_stack(frame: FrameType | None, frames: int = FRAMES) -> list[str]:
@@ -53,19 +62,24 @@ class EventLoopWatch:
     Args:
         tick_s: Seconds between two ticks.
         blocked_s: Lag in seconds from which the loop counts as blocked.
+        beat_s: Seconds between two calls of `check`; only a longer pause of it counts as late.
     """
 
-    def __init__(self, tick_s: float = 0.02, blocked_s: float = 0.1) -> None:
+    def __init__(self, tick_s: float = 0.02, blocked_s: float = 0.1, beat_s: float = 0.025) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         self._tick_s = tick_s
         self._blocked_s = blocked_s
+        self._beat_s = beat_s
         self._lag = Histogram(BOUNDS_S)
         self._blocked_total_s = 0.0
         self._episodes: deque[dict[str, Any]] = deque(maxlen=EPISODES)
         self._due = 0.0
         self._thread_id = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._caught: tuple[float, list[str]] | None = None
+        # What was found of the lag of one due tick: (due, found at, stack), oldest first; at most two.
+        self._caught: tuple[tuple[float, float, list[str]], ...] = ()
+        self._cpu_s = 0.0
+        self._checked_at = self._longest_pause_s = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Tick on *loop*; must be called on it. A loop that has ended gives way to a new one.
@@ -83,16 +97,22 @@ class EventLoopWatch:
         """Stop ticking."""
         if self._timer is not None:
             self._timer.cancel()
-        self.loop = self._timer = self._caught = None
+        self.loop = self._timer = None
+        self._caught = ()
 
     def check(self) -> None:
-        """Take the loop's stack if its tick is late and this lag has none yet; called from another thread."""
-        due = self._due
-        if not self._running() or self._caught is not None or perf_counter() - due < self._blocked_s:
+        """Take the loop's stack if its tick is late, twice in one lag at most; called from another thread."""
+        now, due = perf_counter(), self._due
+        if self._checked_at:
+            self._longest_pause_s = max(self._longest_pause_s, now - self._checked_at)
+        self._checked_at = now
+        taken = [one for one in self._caught if one[0] == due]
+        wait_s = self._blocked_s * (1.0 if taken else SAMPLE_SHARE)
+        if not self._running() or len(taken) >= MOST_SAMPLES or now - due < wait_s:
             return
         stack = format_stack(sys._current_frames().get(self._thread_id))
         if self._due == due:  # else the tick came meanwhile and the stack is not the blocking one
-            self._caught = (due, stack)
+            self._caught = (*taken, (due, perf_counter(), stack))
 
     def reading(self) -> dict[str, Any]:
         """Return the status page's part; an episode that still goes on is the last one of ``blocked``."""
@@ -101,7 +121,7 @@ class EventLoopWatch:
         running = self._running()
         episodes = list(self._episodes)
         if running and late_s > self._blocked_s:
-            episodes = [*episodes, self._episode(late_s)][-EPISODES:]
+            episodes = [*episodes, self._episode(late_s, None)][-EPISODES:]
         return {
             "loop_tick_age_s": max(0.0, late_s + self._tick_s) if running else None,
             "loop_lag": self._lag.reading(),
@@ -114,6 +134,8 @@ class EventLoopWatch:
 
     def _schedule(self) -> None:
         if self.loop is not None:
+            self._cpu_s = time.thread_time()
+            self._longest_pause_s = 0.0
             self._due = perf_counter() + self._tick_s
             self._timer = self.loop.call_later(self._tick_s, self._tick)
 
@@ -123,15 +145,24 @@ class EventLoopWatch:
         self._lag.observe(late_s)
         if late_s > self._blocked_s:
             self._blocked_total_s += late_s
-            self._episodes.append(self._episode(late_s))
-        self._caught = None
+            self._episodes.append(self._episode(late_s, time.thread_time() - self._cpu_s))
+        self._caught = ()
         self._schedule()
 
-    def _episode(self, late_s: float) -> dict[str, Any]:
-        caught = self._caught
-        stack = caught[1] if caught is not None and caught[0] == self._due else []
-        return {
+    def _episode(self, late_s: float, cpu_s: float | None) -> dict[str, Any]:
+        """Return what is known of a lag; without *cpu_s* it still goes on."""
+        now = perf_counter()
+        # A block that goes on cannot have been left behind: its due tick has not come.
+        ends = now if cpu_s is None else now - TOO_LATE_S
+        stacks = [stack for due, found_at, stack in self._caught if due == self._due and found_at <= ends]
+        episode = {
             "start_unix_ns": time.time_ns() - int(late_s * 1e9),
             "duration_ns": int(late_s * 1e9),
-            "stack": stack,
+            "stack": stacks[-1] if stacks else [],
         }
+        if self._checked_at:
+            pause_s = max(self._longest_pause_s, now - self._checked_at)
+            episode["thread_late_ns"] = int(min(max(0.0, pause_s - self._beat_s), late_s) * 1e9)
+        if cpu_s is not None:
+            episode["cpu_ns"] = int(cpu_s * 1e9)
+        return episode

@@ -52,7 +52,7 @@ class RecorderSettings:
     open_slots: int = 1024
     dead_rings: int = 16
     sensors: bool = True
-    beat_s: float = 0.05
+    beat_s: float = 0.025
     status_s: float = 1.0
     tick_s: float = 0.02
     blocked_s: float = 0.1

@@ -132,7 +132,7 @@ def _blocked(view: TraceView, rows: Rows | None, lost: float) -> str:
     if not overlaps or seconds < LEAST_SHARE * lost:
         return ""
     _, worst = max(overlaps, key=lambda pair: pair[0])
-    by = f" by {worst.frame}" if worst.stack else "; what blocked it left no stack"
+    by = f" by {worst.place}" if worst.stack else "; what blocked it left no stack"
     return f"the event loop was blocked for {_s(seconds)} of it{by}"
 
 
@@ -171,7 +171,7 @@ def _unfinished(view: TraceView, rows: Rows | None) -> TraceView:
         # A view of an exporter elsewhere may bear outcomes that we do not know.
         return replace(view, slow_stage=slow_stage, why=why, cause=WORKER_GONE if view.outcome == "never_ended" else "")
     blocked = _episodes(view, rows)
-    by = f"; the event loop was blocked meanwhile by {blocked[-1].frame}" if blocked and blocked[-1].stack else ""
+    by = f"; the event loop was blocked meanwhile by {blocked[-1].place}" if blocked and blocked[-1].stack else ""
     why = f"it has not ended yet; it is {where}{by}"
     return replace(view, slow_stage=slow_stage, why=why, cause=BLOCKED if by else "")
 

@@ -151,10 +151,15 @@ def _episodes(status: Mapping[str, Any]) -> tuple[Episode, ...]:
     for one in status.get("blocked") or ():
         try:
             stack = tuple(str(frame) for frame in one["stack"])
-            found.append(Episode(one["start_unix_ns"] / 1e9, one["duration_ns"] / 1e9, stack))
+            start_s, seconds = one["start_unix_ns"] / 1e9, one["duration_ns"] / 1e9
+            found.append(Episode(start_s, seconds, stack, _of_ns(one.get("cpu_ns")), _of_ns(one.get("thread_late_ns"))))
         except (KeyError, TypeError):
             continue  # a page of another version: what can be read of it still helps
     return tuple(sorted(found, key=lambda episode: episode.start_s))
+
+
+def _of_ns(value: object) -> float | None:
+    return value / 1e9 if isinstance(value, int | float) else None
 
 
 def _cpu(table: RowTable) -> dict[str, Floats]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,10 @@ Objects = npt.NDArray[np.object_]
 # The row's `outcome` column holds the index (docs/architecture.md, section 2).
 OUTCOMES = ("ok", "refused", "error", "degraded", "disconnected")
 
+# Code that no user wrote: the standard library, installed packages, what the interpreter made, and our own middleware.
+FOREIGN: Final = re.compile(r"/lib/python3\.\d+/|/(?:site|dist)-packages/|^<|(?:^|/)probes/asgi\.py:")
+EVENT_LOOP: Final = re.compile(r"(?:^|/)(?:asyncio|uvloop)/")
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -28,19 +34,46 @@ class Episode:
         start_s: Start, unix seconds.
         duration_s: Seconds.
         stack: What ran then, innermost frame first, "file:line function".
+        cpu_s: CPU seconds of the loop's thread meanwhile; None if unknown.
+        thread_late_s: How late the watching thread of the same process was meanwhile, seconds; None if unknown.
     """
 
     start_s: float
     duration_s: float
     stack: tuple[str, ...]
+    cpu_s: float | None = None
+    thread_late_s: float | None = None
 
     @property
     def frame(self) -> str:
-        """The innermost frame with the last two parts of its path: enough to find it, nothing of the machine."""
-        if not self.stack:
-            return ""
-        path, _, rest = self.stack[0].partition(":")
-        return f"{'/'.join(path.split('/')[-2:])}:{rest}"
+        """The first frame of the user's own code, else the innermost; with the last two parts of its path.
+
+        Enough to find it, and nothing of the machine. What lies outside of the loop's own frames did not block it.
+        """
+        own = None
+        for line in self.stack:
+            if EVENT_LOOP.search(line):
+                break
+            if not FOREIGN.search(line):
+                own = line
+                break
+        return _short(own or self.innermost)
+
+    @property
+    def innermost(self) -> str:
+        """The line of the innermost frame as it was taken; empty when there is no stack."""
+        return self.stack[0] if self.stack else ""
+
+    @property
+    def place(self) -> str:
+        """The frame and, where it called into somebody else's code, the innermost frame."""
+        inside = _short(self.innermost)
+        return self.frame if inside == self.frame else f"{self.frame} (in {inside})"
+
+
+def _short(line: str) -> str:
+    path, _, rest = line.partition(":")
+    return f"{'/'.join(path.split('/')[-2:])}:{rest}" if line else ""
 
 
 @dataclass(frozen=True)

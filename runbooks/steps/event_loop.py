@@ -35,6 +35,8 @@ LEAST_EXPECTED_REQUESTS = 8.0
 PAUSE_REQUESTS = 2.5
 # Plenty for a ratio, and it bounds the work.
 MOST_STRETCHES = 300
+# What takes this share of a blocked time made it: the loop's thread by its CPU, or a machine that stood still.
+MOST_OF_IT = 0.5
 # Frames in which an idle or waiting loop is found: they name nobody.
 IDLE_FRAMES = ("selectors.py", "base_events.py", "run_once", "uvloop", "runners.py")
 
@@ -114,12 +116,14 @@ def blocked_share(evidence: Evidence) -> StepResult:
 
 
 def blocking_stack(evidence: Evidence) -> StepResult:
-    """Return the innermost frame that is found most often while the loop stands still."""
+    """Return the frame that is found most often while the loop stands still: the user's own, else the innermost."""
     frames: Counter[str] = Counter()
+    places: dict[str, Counter[str]] = {}
     for _, inside, _ in _episodes(evidence) or []:
         for episode in inside:
-            if episode.frame and not any(idle in episode.frame for idle in IDLE_FRAMES):
+            if episode.frame and not _idle(episode):
                 frames[episode.frame] += 1
+                places.setdefault(episode.frame, Counter())[episode.place] += 1
     if not frames:
         return StepResult(
             "event_loop.blocking_stack", None, "ring", "status pages: blocked[].stack", "no stack was taken"
@@ -130,18 +134,39 @@ def blocking_stack(evidence: Evidence) -> StepResult:
         frame,
         "ring",
         "status pages: blocked[].stack",
-        f"{frame} ran in {count} of {frames.total()} blocked times",
+        f"{places[frame].most_common(1)[0][0]} ran in {count} of {frames.total()} blocked times",
     )
 
 
+def _idle(episode: Episode) -> bool:
+    return any(idle in episode.frame for idle in IDLE_FRAMES)
+
+
+def _at_work(episode: Episode) -> bool | None:
+    """Return whether the loop's thread worked in a blocked time; False if the machine stalled, None if unknown."""
+    busy = episode.cpu_s is not None and episode.cpu_s >= MOST_OF_IT * episode.duration_s
+    late = episode.thread_late_s is not None and episode.thread_late_s >= MOST_OF_IT * episode.duration_s
+    # Code that holds the GIL keeps the watching thread waiting too, but it computes; a stalled machine does neither.
+    if late and not busy and episode.cpu_s is not None:
+        return False
+    if busy:
+        return True
+    # A stack that was not taken, or too late, says nothing about the machine.
+    return None if not episode.frame else not _idle(episode)
+
+
 def stacks_at_work(evidence: Evidence) -> StepResult:
-    """Return the share of stacks, taken while the loop stood still, that show work and not an idle loop."""
-    stacks = [one.frame for _, inside, _ in _episodes(evidence) or () for one in inside if one.frame]
-    step, query = "event_loop.stacks_at_work", "status pages: blocked[].stack"
-    if len(stacks) < 3:
-        return StepResult(step, None, "ring", query, "fewer than three stacks were taken")
-    busy = sum(not any(idle in frame for idle in IDLE_FRAMES) for frame in stacks)
-    return StepResult(step, busy / len(stacks), "ring", query, f"{busy} of {len(stacks)} stacks show work")
+    """Return the share of blocked times in which the loop's thread worked: of those whose stack or CPU time tells.
+
+    Against it speak only an idle loop's stack while the tick is late, and a watching thread that stood still as well.
+    """
+    told = [_at_work(one) for _, inside, _ in _episodes(evidence) or () for one in inside]
+    known = [one for one in told if one is not None]
+    step, query = "event_loop.stacks_at_work", "status pages: blocked[].stack, cpu_ns, thread_late_ns"
+    if len(known) < 3:
+        return StepResult(step, None, "ring", query, "fewer than three blocked times left a stack or a sign of work")
+    detail = f"{sum(known)} of {len(known)} blocked times show work"
+    return StepResult(step, sum(known) / len(known), "ring", query, detail)
 
 
 def gc_share(evidence: Evidence) -> StepResult:

@@ -50,6 +50,56 @@ def test_a_blocked_loop_is_timed_and_its_stack_names_the_culprit() -> None:
     assert "customer" not in str(reading)
 
 
+def test_a_block_barely_over_the_limit_leaves_its_stack() -> None:
+    """The first stack is taken when the tick is late by 0.4 of the limit, so a block of 1.2 limits is not missed."""
+    reading = asyncio.run(watched(EventLoopWatch(tick_s=0.01, blocked_s=0.5, beat_s=0.01), 0.6))
+    [episode] = reading["blocked"]
+
+    assert "the_culprit" in episode["stack"][0]
+    # asleep, not computing, and watched all the while
+    assert episode["cpu_ns"] < 0.5 * episode["duration_ns"]
+    assert episode["thread_late_ns"] < 0.5 * episode["duration_ns"]
+
+
+def test_a_stack_taken_when_the_block_was_over_is_not_kept() -> None:
+    """Found right before the tick came, it may show the loop after the block; and nobody watched meanwhile."""
+
+    async def main() -> dict[str, Any]:
+        watch = EventLoopWatch(tick_s=0.0, blocked_s=0.2, beat_s=0.01)
+        watch.start(asyncio.get_running_loop())
+        watch.check()
+        await asyncio.sleep(0.001)
+        the_culprit(0.3)
+        thread = threading.Thread(target=watch.check)
+        thread.start()
+        thread.join()
+        await asyncio.sleep(0.001)
+        reading = watch.reading()
+        watch.stop()
+        return reading
+
+    [episode] = asyncio.run(main())["blocked"]
+
+    assert [] == episode["stack"]
+    assert episode["thread_late_ns"] > 0.8 * episode["duration_ns"]
+
+
+def test_a_lag_costs_two_stacks_at_most() -> None:
+    """However often it is checked."""
+
+    async def main() -> int:
+        watch = EventLoopWatch(tick_s=0.0, blocked_s=0.01)
+        watch.start(asyncio.get_running_loop())
+        the_culprit(0.05)
+        for _ in range(10):
+            watch.check()
+        taken = len(watch._caught)
+        watch.stop()
+        return taken
+
+    assert 2 == asyncio.run(main())
+
+
 def test_an_awaiting_loop_is_not_blocked() -> None:
     """One slow but awaiting request is no block: the healthy twin."""
 

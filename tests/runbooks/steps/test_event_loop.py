@@ -147,3 +147,62 @@ def test_each_step_says_so_when_it_cannot_see(name: str) -> None:
     assert found.value is None
     assert found.detail
     assert f"event_loop.{name}" == found.step
+
+
+def with_episodes(known: Evidence, *signs: tuple[tuple[str, ...], float | None, float | None]) -> Evidence:
+    """Return the evidence with other blocked times of 120 ms: stack, CPU seconds and seconds of a late thread each."""
+    assert known.rows is not None
+    since = known.window.incident[0]
+    episodes = tuple(Episode(since + 1.0 + at, 0.12, *sign) for at, sign in enumerate(signs))
+    return replace(known, rows=replace(known.rows, rings=(replace(known.rows.rings[0], episodes=episodes),)))
+
+
+IDLE = ("/usr/lib/python3.11/asyncio/runners.py:118 Runner.run",)
+WORK = ("/srv/app/profile.py:12 fetch_profile",)
+
+
+@pytest.mark.parametrize(
+    ("sign", "expected"),
+    [
+        (((), None, None), None),  # no stack, from an older page: cannot see
+        (((), 0.0, 0.0), None),  # neither computed nor stood the watching thread still: a call that waits
+        (((), 0.11, 0.0), 1.0),
+        (((), 0.11, 0.1), 1.0),  # holds the GIL: the watching thread waits, but something computes
+        (((), 0.0, 0.11), 0.0),
+        ((WORK, 0.0, 0.11), 0.0),  # a machine that stopped amid a request
+        ((WORK, 0.0, 0.0), 1.0),  # time.sleep
+        ((WORK, None, None), 1.0),
+        ((IDLE, 0.0, 0.0), 0.0),
+    ],
+)
+def test_only_what_is_seen_speaks_for_or_against_the_machine(
+    world: Callable[..., Any], sign: tuple[tuple[str, ...], float | None, float | None], expected: float | None
+) -> None:
+    """A missing stack is no sign; a stalled machine lets nothing compute and nothing watch, or the loop be idle."""
+    known = with_episodes(evidence(world(**BLOCK)), sign, sign, sign)
+
+    assert expected == event_loop.stacks_at_work(known).value
+
+
+def test_many_blocks_without_a_stack_do_not_outvote_the_few_with_one(world: Callable[..., Any]) -> None:
+    """27 of 32 without a stack and three that show work: work."""
+    signs = [((), None, None)] * 27 + [(WORK, None, None)] * 3
+
+    assert 1.0 == event_loop.stacks_at_work(with_episodes(evidence(world(**BLOCK)), *signs)).value
+
+
+def test_the_users_own_frame_is_named_and_the_innermost_stays_as_detail(world: Callable[..., Any]) -> None:
+    """A standard library's frame tells nothing alone; frames outside of the loop's own did not block it."""
+    own = (
+        "/usr/lib/python3.11/pathlib.py:1013 Path.stat",
+        "/srv/.venv/lib/python3.11/site-packages/some/files.py:3 look",
+        "/srv/app/profile.py:12 fetch_profile",
+        "/usr/lib/python3.11/asyncio/events.py:84 Handle._run",
+        "/srv/main.py:9 <module>",
+    )
+    mine = event_loop.blocking_stack(with_episodes(evidence(world(**BLOCK)), (own, None, None)))
+    foreign = event_loop.blocking_stack(with_episodes(evidence(world(**BLOCK)), (own[:2] + own[3:], None, None)))
+
+    assert "app/profile.py:12 fetch_profile" == mine.value
+    assert "app/profile.py:12 fetch_profile (in python3.11/pathlib.py:1013 Path.stat) ran in 1 of 1" in mine.detail
+    assert "python3.11/pathlib.py:1013 Path.stat" == foreign.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,13 +166,19 @@ def look_up_elsewhere(query: Query, endpoints: str, token: str = "", deadline_s:
 
 
 def _check(query: Query) -> None:
-    """Refuse a question that is none, or two.
+    """Refuse a question that is none, or two, or asks for a trace by what no trace is called.
 
     Raises:
-        CannotRun: If it is.
+        CannotRun: If it is or does.
     """
     if sum([query.session is not None, query.trace is not None, query.slow is not None, query.errors]) != 1:
         raise CannotRun("ask for one of SESSION_ID, --trace ID, --slow N and --errors", "see `inferdeck trace --help`")
+    # "not found" would send the reader to look elsewhere for what is nowhere
+    if query.trace is not None and not re.fullmatch(r"[0-9a-fA-F]{32}", query.trace):
+        raise CannotRun(
+            f"{query.trace[:64]!r} is no trace id: those are 32 hexadecimal digits",
+            "give it as a trace or a log line shows it, or look for a session: inferdeck trace SESSION_ID",
+        )
 
 
 def explained(views: list[TraceView], folder: Path | None, archive: Path | None = None) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from exporters.lone_folder import SeveralFoldersError
 from exporters.trace_view import TraceView
 from inferdeck.errors import CannotRun
-from inferdeck.look_up import Query, explained, look_up, parse_duration, ring_folder
+from inferdeck.look_up import Query, explained, look_up, look_up_elsewhere, parse_duration, ring_folder
 from inferdeck.settings import load_settings
 from inferdeck.stack.state import StackState, write_state
 
@@ -95,3 +95,15 @@ def test_the_question_is_part_of_the_answer() -> None:
     """Only what was asked is told back."""
     assert {"slow": 5, "since_s": 60.0} == Query(slow=5, since_s=60.0).to_json()
     assert {"trace_id": "ab"} == Query(trace="ab").to_json()
+
+
+@pytest.mark.parametrize("text", ["zz", "", "0" * 31, "0" * 33, "g" * 32, "0" * 32 + "\n"])
+def test_what_is_no_trace_id_is_said_to_be_none(text: str, tmp_path: Path) -> None:
+    """Instead of "not found", here and at exporters elsewhere; digits of any case are one."""
+    for ask in (
+        lambda: look_up(Query(trace=text), tmp_path),
+        lambda: look_up_elsewhere(Query(trace=text), "http://h:1"),
+    ):
+        with pytest.raises(CannotRun, match="32 hexadecimal digits"):
+            ask()
+    assert [] == look_up(Query(trace="AB" * 16), tmp_path)["traces"]

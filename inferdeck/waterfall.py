@@ -146,6 +146,9 @@ def show_traces(console: Console, payload: dict[str, Any]) -> None:
             console.print(Text(f"  {one['endpoint']}: {one['reason']}", style="yellow"))
     if not payload["traces"]:
         return
+    if "endpoints" in payload:
+        # an exporter hands out spans; what is usual lies in its rows
+        console.print(Text("causes are named where the rows are: run `inferdeck trace` on that machine", style="dim"))
     console.print(Text(f"{len(payload['traces'])} found in {spell_seconds(payload['lookup_s'])}", style="dim"))
 
 

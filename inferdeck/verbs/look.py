@@ -35,7 +35,9 @@ def trace(
     r"""Show a request as a waterfall that names the slow stage and why.
 
     Reads the flight recorder's rows and the exporter's archive; the service need not run. With --endpoints it asks
-    exporters elsewhere; their token is taken from INFERDECK_EXPORTER_API_TOKEN. Exit 1 when nothing is found.
+    exporters elsewhere; their token is taken from INFERDECK_EXPORTER_API_TOKEN. They hand out spans and no causes: what
+    is slow is told from the other requests, so that why is named on the machine that holds the rows. Exit 1 when
+    nothing is found.
 
     \b
     Examples:

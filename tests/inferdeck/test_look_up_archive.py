@@ -138,6 +138,7 @@ def test_several_exporters_are_asked(exporter: Callable[[], str]) -> None:
     )
     assert "2 of 3 exporters answered" in told(payload)
     assert f"{dead}: cannot be reached" in told(payload)
+    assert "causes are named where the rows are: run `inferdeck trace` on that machine" in told(payload)
 
 
 @pytest.mark.parametrize(("endpoints", "line"), [("http://127.0.0.1:1", "none of 1"), ("what", "--endpoints")])

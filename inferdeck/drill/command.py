@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from inferdeck.drill.program import Program, failures_folder, known_programs, load_module, read_program
-from inferdeck.drill.run import Errand, RunPlan, Tools, layer_of, run_failure
+from inferdeck.drill.run import Errand, RunPlan, Tools, require_namable, run_failure
 from inferdeck.drill.score import Fault, missed, scores
 from inferdeck.drill.silence import read_silence_program, silence_folder
 from inferdeck.drill.twin import run_silent
@@ -80,7 +80,7 @@ def choose_programs(request: DrillRequest) -> list[Program]:
         )
     for program in programs:
         if not program.healthy:
-            layer_of(program.slug)
+            require_namable(program.slug)
     return programs
 
 

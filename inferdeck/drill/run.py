@@ -32,6 +32,7 @@ __all__ = [
     "caused",
     "judged",
     "layer_of",
+    "require_namable",
     "run_failure",
     "settle",
     "triage_and_keep",
@@ -76,6 +77,21 @@ def layer_of(slug: str) -> str:
     if slug not in FAILURES:
         raise CannotRun(f"no failure is called {slug!r}", f"one of: {', '.join(sorted(FAILURES))}")
     return FAILURES[slug]
+
+
+def require_namable(slug: str) -> None:
+    """Refuse a slug that triage cannot name, since no runbook has it: the drill would be a miss whatever happens.
+
+    Raises:
+        CannotRun: If it is none, or a failure without a page.
+    """
+    from alerts.slugs import FAILURES
+    from runbooks.pages import load_pages
+
+    namable = sorted(FAILURES.keys() & load_pages().keys())
+    if slug not in namable:
+        what = f"no runbook names {slug!r} yet" if slug in FAILURES else f"no failure is called {slug!r}"
+        raise CannotRun(what, f"one of: {', '.join(namable)}")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from inferdeck.drill.run import judged, settle
+from inferdeck.drill.run import judged, require_namable, settle
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.errors import CannotRun
 
@@ -74,3 +74,13 @@ def test_a_time_of_naming_needs_a_name(told: dict[str, Any] | None, named_s: flo
     fault = judged("service_down", 1, played)
 
     assert (30.0 if told else None, named_s) == (fault.detect_s, fault.named_s)
+
+
+def test_only_what_a_runbook_names_can_be_expected() -> None:
+    """Another slug would be a miss whatever happens; the line lists those that have a page."""
+    require_namable("event_loop_blocked")
+    for slug, line in (("gpu_lost", "no runbook names 'gpu_lost'"), ("latency_objective", "no failure"), ("x", "no f")):
+        with pytest.raises(CannotRun, match=line) as caught:
+            require_namable(slug)
+        assert "event_loop_blocked" in caught.value.mend
+        assert "gpu_lost" not in caught.value.mend

@@ -15,6 +15,9 @@ from runbooks.rows import OUTCOMES, Mask, OpenRequest, Rows
 
 __all__ = ["bad_rows", "iso", "lost_requests", "measure_impact", "unknown_impact", "worst_traces"]
 
+# From so many usual distances between requests without one, and at least these seconds, they are said to have stopped.
+STOPPED_DISTANCES = 20.0
+STOPPED_SECONDS = 10.0
 FAILED = tuple(OUTCOMES.index(name) for name in ("error", "degraded", "disconnected"))
 
 
@@ -49,7 +52,7 @@ def unknown_impact(since: float | None, until: float, still_going: bool | None) 
         still_going: Whether it goes on; None when nothing is dated.
     """
     measured = ("requests", "bad_requests", "unfinished_requests", "sessions", "bad_sessions")
-    shares = ("by_outcome", "p95_seconds", "rate_per_second")
+    shares = ("by_outcome", "p95_seconds", "rate_per_second", "stopped_since")
     dated: dict[str, Any] = {"since": iso(since), "until": iso(until), "still_going": still_going}
     return dated | dict.fromkeys(measured + shares)
 
@@ -84,7 +87,19 @@ def _from_rows(evidence: Evidence, rows: Rows) -> dict[str, Any]:
             "now": _rate(int(now.sum()), evidence.window.incident),
             "before": _rate(int(before.sum()), evidence.window.baseline),
         },
+        "stopped_since": iso(_stopped_since(evidence, rows)),
     }
+
+
+def _stopped_since(evidence: Evidence, rows: Rows) -> float | None:
+    """Return when the last request ended, unix seconds, if by the usual rate many more were due; else None."""
+    window = evidence.window
+    rate = _rate(int(rows.between(*window.baseline).sum()), window.baseline)
+    ends = rows.end_s[rows.end_s < window.incident[1]]
+    if not rate or window.onset is None or not len(ends):
+        return None
+    last = float(ends.max())
+    return last if window.incident[1] - last >= max(STOPPED_SECONDS, STOPPED_DISTANCES / rate) else None
 
 
 def _from_series(evidence: Evidence) -> dict[str, Any]:

@@ -51,7 +51,12 @@ def _impact(impact: Mapping[str, Any]) -> Iterator[str]:
         sessions = (
             f", {impact['bad_sessions']} of {impact['sessions']} sessions" if impact["sessions"] is not None else ""
         )
-        yield f"  {bad} of {impact['requests']} requests bad{sessions}"
+        if impact.get("stopped_since"):
+            before = impact["rate_per_second"]["before"]
+            yield f"  0 requests since {impact['stopped_since']}, {before:.3g}/s before"
+            yield f"  until then {bad} of {impact['requests']} requests bad{sessions}"
+        else:
+            yield f"  {bad} of {impact['requests']} requests bad{sessions}"
     if impact["unfinished_requests"]:
         yield f"  {impact['unfinished_requests']} started and never ended"
     if impact["by_outcome"]:

@@ -67,3 +67,15 @@ def test_an_abstention_says_so_and_where_to_look(world: Callable[..., Any]) -> N
 def test_missing_sources_are_shown_with_their_cost(world: Callable[..., Any]) -> None:
     """What could not be read, and what that means."""
     assert "missing: prometheus: not configured. Cost: " in text(world(), Sources(None, world().requests()))
+
+
+def test_a_service_that_is_dead_is_told_by_its_missing_requests_first(world: Callable[..., Any]) -> None:
+    """No requests since then, so many before: a share of the few that ended at the onset would sound healthy."""
+    dead = text(world(dead_after=3.0, during=60.0)).splitlines()
+    blocked = text(world(block_seconds=0.2, block_share=0.05))
+
+    first = dead[dead.index("Impact") + 1]
+    assert first.startswith("  0 requests since 20")
+    assert first.endswith("/s before")
+    assert "0 requests since" not in blocked
+    assert "0 requests since" not in text(world(rate=0.0))

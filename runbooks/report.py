@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from runbooks.scoring import LEAST_CONFIDENCE, LEAST_SCORE, NOT_MET, NOT_SEEN
+
 __all__ = ["render"]
 
 WIDTH: Final = 100
@@ -22,7 +24,7 @@ def render(result: Mapping[str, Any]) -> str:
         _impact(result["impact"]),
         _differs(result["differs"]),
         _evidence(result),
-        _candidates(result["candidates"]),
+        _candidates(result["candidates"], bool(result["abstained"])),
         _unusual(result["unusual"]),
         _missing(result["missing"]),
         _next(result),
@@ -97,18 +99,37 @@ def _evidence(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {one['step']:34} {_value(one['value']):>12}  {one['expected']:10} {mark:5}  {one['source']}"
         yield f"    {one['detail']}"
     unseen = [one["step"] for one in evidence if one["holds"] is None]
-    if unseen:
+    if unseen and slug is None:
+        topics = ", ".join(dict.fromkeys(step.partition(".")[0] for step in unseen))
+        yield f"  could not be seen: {len(set(unseen))} steps ({topics})"
+    elif unseen:
         yield from _wrapped("could not be seen: " + ", ".join(dict.fromkeys(unseen)))
     yield ""
 
 
-def _candidates(candidates: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _candidates(candidates: Sequence[Mapping[str, Any]], abstained: bool) -> Iterator[str]:
+    """Show the ranked causes; of an abstention those that anything speaks for, and what the best one lacked."""
+    shown = [one for one in candidates if not abstained or round(one["score"], 2) > 0]
+    if not shown:
+        return
     yield "Candidates"
-    for place, one in enumerate(candidates, start=1):
+    for place, one in enumerate(shown, start=1):
         behind = f", explained by {one['explained_by']}" if one["explained_by"] else ""
         figures = f"score {one['score']:.2f}, confidence {one['confidence']:.2f}"
         yield f"  {place}. {one['slug']} ({one['layer']})  {figures}{behind}"
+        if abstained and place == 1:
+            for lack in _lacks(one):
+                yield from _wrapped(f"   not named: {lack}")
     yield ""
+
+
+def _lacks(candidate: Mapping[str, Any]) -> list[str]:
+    """Return why a candidate was not named: its conditions that are not met, else not seen, else the bounds."""
+    for kind in (NOT_MET, NOT_SEEN):
+        if found := [reason for reason in candidate["reasons"] if reason.startswith(kind)]:
+            return found
+    bounds = (("score", LEAST_SCORE), ("confidence", LEAST_CONFIDENCE))
+    return [f"its {name} is below {least:g}" for name, least in bounds if candidate[name] < least]
 
 
 def _unusual(unusual: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from runbooks.evidence import StepResult
-from runbooks.pages import Page
+from runbooks.pages import Page, Step
 
-__all__ = ["LEAST_CONFIDENCE", "LEAST_SCORE", "Candidate", "rank", "score_page"]
+__all__ = ["LEAST_CONFIDENCE", "LEAST_SCORE", "NOT_MET", "NOT_SEEN", "Candidate", "rank", "score_page"]
 
 # A verdict needs most of the weight that could be seen, and enough of it seen. Below, triage abstains.
 LEAST_SCORE: Final = 0.6
 LEAST_CONFIDENCE: Final = 0.5
+# How the reasons of a candidate begin that tell of a condition without which it cannot be the cause.
+NOT_MET: Final = "condition not met"
+NOT_SEEN: Final = "condition not seen"
 # A condition that is plainly not met leaves a fifth: low enough to lose to anything, still shown with its reasons.
 REFUTED_FACTOR: Final = 0.2
 # What cannot be looked at at all stays below a verdict's score.
@@ -124,13 +127,19 @@ def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _reasons(
-    judged: Sequence[tuple[object, StepResult]], refuted: Sequence[str], unseen: Sequence[str]
+    judged: Sequence[tuple[Step, StepResult]], refuted: Sequence[str], unseen: Sequence[str]
 ) -> tuple[str, ...]:
     reasons = [f"for: {one.step}: {one.detail}" for _, one in judged if one.holds]
     reasons += [
         f"against: {one.step}: {one.detail} (expected {one.expected})" for _, one in judged if one.holds is False
     ]
     reasons += [f"cannot see: {one.step}: {one.detail}" for _, one in judged if one.holds is None]
-    reasons += [f"condition not met: {name}" for name in refuted]
-    reasons += [f"condition not seen: {name}" for name in unseen]
+    reasons += [f"{NOT_MET}: {name}{_asked(judged, name)}" for name in refuted]
+    reasons += [f"{NOT_SEEN}: {name}{_asked(judged, name)}" for name in unseen]
     return tuple(reasons)
+
+
+def _asked(judged: Sequence[tuple[Step, StepResult]], name: str) -> str:
+    """Return what a condition asks for, with the bound of each of its steps."""
+    steps = [f"{one.step} {one.expected}" for step, one in judged if step.needs == name]
+    return f" ({' or '.join(steps)})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -79,3 +80,17 @@ def test_a_service_that_is_dead_is_told_by_its_missing_requests_first(world: Cal
     assert first.endswith("/s before")
     assert "0 requests since" not in blocked
     assert "0 requests since" not in text(world(rate=0.0))
+
+
+def test_an_abstention_says_what_the_best_candidate_lacked_and_leaves_out_the_hopeless(
+    world: Callable[..., Any],
+) -> None:
+    """Which condition, with its bound; no list of causes that nothing speaks for; what was not seen in one line."""
+    lines = text(world(fail_share=0.5, fail_release="1.1")).splitlines()
+    start = lines.index("Candidates")
+
+    assert lines[start + 1].startswith("  1. ")
+    assert "not named: condition not" in lines[start + 2]
+    assert "(" in lines[start + 2]
+    assert not [line for line in lines if "score 0.00" in line]
+    assert 1 == len([line for line in lines if re.fullmatch(r"  could not be seen: \d+ steps \(.*\)", line)])

@@ -45,7 +45,7 @@ def test_a_condition_that_is_not_met_leaves_a_fifth() -> None:
 
     assert 0.18 == pytest.approx(found.score)
     assert not found.nameable
-    assert "condition not met: c" in found.reasons
+    assert "condition not met: c (x == true)" in found.reasons
 
 
 def test_what_was_not_seen_costs_confidence_and_not_score() -> None:

@@ -19,6 +19,7 @@ from runbooks.prometheus_source import SourceMissingError
 from runbooks.scoring import Candidate, rank, score_page
 from runbooks.sources import Missing, Sources, gather
 from runbooks.steps.registry import STEPS, StepFunction
+from runbooks.unknown_alert import unknown_alert
 from runbooks.unusual import unusual_signals
 
 __all__ = ["LOOKBACK_SECONDS", "When", "triage"]
@@ -185,7 +186,8 @@ def _result(
             "slug": named.page.slug if named else None,
             "layer": named.page.layer if named else None,
             "confidence": round(named.confidence if named else max((c.confidence for c in candidates), default=0.0), 3),
-            "summary": _summary(window, named, others, differs=differs, unusual=unusual, missing=missing),
+            "summary": _summary(window, named, others, differs=differs, unusual=unusual, missing=missing)
+            + unknown_alert(alert, [one.alert for one in pages.values()]),
         },
         "impact": measure_impact(evidence),
         "differs": differs,

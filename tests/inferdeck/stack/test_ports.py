@@ -33,9 +33,11 @@ def test_a_taken_port_is_refused_with_its_setting(taken: int) -> None:
 def test_all_taken_ports_are_named_at_once(taken: int) -> None:
     """Whoever moves one should not meet the next at the second try."""
     (free,) = free_ports(1)
-    with socket.create_server(("127.0.0.1", 0)) as other, pytest.raises(CannotRun) as caught:
+    with socket.create_server(("127.0.0.1", 0)) as other:
         more = int(other.getsockname()[1])
-        require_free("127.0.0.1", {"service_port": taken, "admin_port": free, "exporter_port": more, "x_port": free})
+        ports = {"service_port": taken, "admin_port": free, "exporter_port": more, "x_port": free}
+        with pytest.raises(CannotRun) as caught:
+            require_free("127.0.0.1", ports)
 
     line = str(caught.value)
     assert f"port {taken} (service_port) is taken" in line

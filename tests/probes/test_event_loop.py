@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -207,3 +210,43 @@ def test_a_stack_is_bounded() -> None:
     assert 12 == len(stack)
     assert max(len(line) for line in stack) <= 200
     assert stack[0].endswith("deep")
+
+
+STOPPED = """
+import asyncio, json, sys
+from probes.event_loop import EventLoopWatch
+from probes.heartbeat import Heartbeat
+
+async def main():
+    watch = EventLoopWatch()
+    watch.start(asyncio.get_running_loop())
+    heartbeat = Heartbeat(0.025, watch.check)
+    heartbeat.start()
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    await asyncio.sleep(0.1)
+    heartbeat.stop()
+    print(json.dumps(watch.reading()["blocked"]))
+
+asyncio.run(main())
+"""
+
+
+def test_a_machine_that_stands_still_leaves_no_stack_and_a_late_thread() -> None:
+    """A stopped process computes nothing and watches nothing: that, and not the missing stack, tells it apart."""
+    with subprocess.Popen(
+        [sys.executable, "-c", STOPPED], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert "ready\n" == process.stdout.readline()
+        time.sleep(0.1)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(0.4)
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate("\n", timeout=30)
+
+    longest = max(json.loads(out), key=lambda one: one["duration_ns"])
+    assert longest["thread_late_ns"] > 0.5 * longest["duration_ns"]
+    assert longest["cpu_ns"] < 0.5 * longest["duration_ns"]
+    assert [] == longest["stack"]

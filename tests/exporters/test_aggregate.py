@@ -114,6 +114,19 @@ def told(totals: Totals) -> dict[str, float]:
     return {key: value for key, value in figures.items() if value}
 
 
+def test_a_refusal_without_a_reason_is_told_by_its_status() -> None:
+    """A router that answers an unknown path or method by itself names none; a reason that is named wins."""
+    refused = OUTCOMES.index("refused")
+    rows = [
+        {"outcome": refused, "reason": reason, "http_status": status}
+        for reason, status in [(0, 404), (0, 404), (0, 405), (0, 400), (3, 404), (4, 405)]
+    ]
+
+    counted = aggregate(rows_of(rows), STRINGS, []).counters["model_refused_total"]
+
+    assert {("not_found",): 2, ("method",): 1, ("other",): 2, ("schema",): 1} == dict(counted)
+
+
 @given(st.lists(ROW, min_size=1, max_size=30))
 def test_vectorised_counting_equals_counting_row_by_row(found: list[dict[str, Any]]) -> None:
     """Any rows, broken ones too, give the figures that a plain loop gives."""

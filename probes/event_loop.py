@@ -23,6 +23,7 @@ from time import perf_counter
 from types import FrameType
 from typing import Any, Final
 
+from probes.blockers import Blockers
 from probes.histogram import Histogram
 
 __all__ = ["EventLoopWatch", "format_stack"]
@@ -73,6 +74,7 @@ class EventLoopWatch:
         self._lag = Histogram(BOUNDS_S)
         self._blocked_total_s = 0.0
         self._episodes: deque[dict[str, Any]] = deque(maxlen=EPISODES)
+        self._blockers = Blockers()
         self._due = 0.0
         self._thread_id = 0
         self._timer: asyncio.TimerHandle | None = None
@@ -127,6 +129,7 @@ class EventLoopWatch:
             "loop_lag": self._lag.reading(),
             "loop_blocked_s": self._blocked_total_s,
             "blocked": episodes,
+            "blockers": self._blockers.reading(),
         }
 
     def _running(self) -> bool:
@@ -145,7 +148,9 @@ class EventLoopWatch:
         self._lag.observe(late_s)
         if late_s > self._blocked_s:
             self._blocked_total_s += late_s
-            self._episodes.append(self._episode(late_s, time.thread_time() - self._cpu_s))
+            episode = self._episode(late_s, time.thread_time() - self._cpu_s)
+            self._episodes.append(episode)
+            self._blockers.add(episode)
         self._caught = ()
         self._schedule()
 

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from exporters.trace_view import OUTSIDE_STAGES, SpanView, TraceView
+from runbooks.impact import iso
 from runbooks.prometheus_source import SourceMissingError
 from runbooks.row_source import RowSource
 from runbooks.rows import Episode, Rows
@@ -86,7 +87,7 @@ def explain(view: TraceView, rows: Rows | None) -> TraceView:
     if blocked := _blocked(view, rows, lost):
         return replace(view, slow_stage=slow_stage, why=_ended(view, blocked), cause=BLOCKED)
     reason = _queued(view, slow_stage, lost) or _slow_place(slow_stage, own, usual, view)
-    return replace(view, slow_stage=slow_stage, why=_ended(view, reason))
+    return replace(view, slow_stage=slow_stage, why=_ended(view, reason + _long_ago(view, rows)))
 
 
 def _own_times(view: TraceView) -> dict[str, float]:
@@ -142,6 +143,23 @@ def _episodes(view: TraceView, rows: Rows | None) -> list[Episode]:
     return [
         one for ring in rings for one in ring.episodes if one.start_s < end and one.start_s + one.duration_s > start
     ]
+
+
+def _long_ago(view: TraceView, rows: Rows | None) -> str:
+    """Return what is known of blocked times around a trace when the list of single ones does not reach back to it.
+
+    The sums cannot prove that this request met one of them, so they stand beside the stage and are no cause.
+    """
+    end = view.start_unix_ns / 1e9 + view.duration_s
+    for ring in rows.rings if rows else ():
+        if ring.ring != view.ring or not ring.episodes or min(one.start_s for one in ring.episodes) <= end:
+            continue
+        for one in ring.blockers:
+            if one.first_s <= end and one.last_s >= view.start_unix_ns / 1e9:
+                by = f", by {one.sample.place}" if one.sample.stack else ""
+                times = f"{one.count} times, {_s(one.seconds)} in all, from {iso(one.first_s)} to {iso(one.last_s)}"
+                return f"; single blocked times of then are no longer kept, but the loop was blocked {times}{by}"
+    return ""
 
 
 def _queued(view: TraceView, slow_stage: str, lost: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from exporters.names import OTHER
 from exporters.rows import RowTable, load_rows
 from runbooks.prometheus_source import SourceMissingError
-from runbooks.rows import Episode, Floats, Mask, Objects, OpenRequest, RingLife, Rows, bucket_of
+from runbooks.rows import Blocker, Episode, Floats, Mask, Objects, OpenRequest, RingLife, Rows, bucket_of
 
 __all__ = ["RowSource", "rows_of"]
 
@@ -141,6 +141,7 @@ def _life(table: RowTable, ring: str, last_row_ns: int) -> RingLife:
         started_s=started / 1e9,
         last_sign_s=max(started, last_row_ns, int(status.get("written_unix_ns") or 0)) / 1e9,
         episodes=_episodes(status),
+        blockers=_blockers(status),
         loop_tick_age_s=float(age) if isinstance(age, int | float) else None,
         status=status,
     )
@@ -156,6 +157,18 @@ def _episodes(status: Mapping[str, Any]) -> tuple[Episode, ...]:
         except (KeyError, TypeError):
             continue  # a page of another version: what can be read of it still helps
     return tuple(sorted(found, key=lambda episode: episode.start_s))
+
+
+def _blockers(status: Mapping[str, Any]) -> tuple[Blocker, ...]:
+    found = []
+    for one in status.get("blockers") or ():
+        try:
+            first, last, total = (one[key] / 1e9 for key in ("first_unix_ns", "last_unix_ns", "total_ns"))
+            sample = Episode(first, total, tuple(str(frame) for frame in one["stack"]))
+            found.append(Blocker(sample, int(one["count"]), total, first, last))
+        except (KeyError, TypeError, ValueError):
+            continue  # as above
+    return tuple(found)
 
 
 def _of_ns(value: object) -> float | None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from exporters.names import INPUT_BUCKETS
 
-__all__ = ["OUTCOMES", "Episode", "Floats", "OpenRequest", "RingLife", "Rows", "bucket_of"]
+__all__ = ["OUTCOMES", "Blocker", "Episode", "Floats", "OpenRequest", "RingLife", "Rows", "bucket_of"]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -71,6 +71,25 @@ class Episode:
         return self.frame if inside == self.frame else f"{self.frame} (in {inside})"
 
 
+@dataclass(frozen=True)
+class Blocker:
+    """What one piece of code blocked the event loop of one worker in all, since the worker's start.
+
+    Attributes:
+        sample: One blocked time with its stack, for the frame to name.
+        count: How often.
+        seconds: For how long in all.
+        first_s: Start of the first, unix seconds.
+        last_s: End of the last, unix seconds.
+    """
+
+    sample: Episode
+    count: int
+    seconds: float
+    first_s: float
+    last_s: float
+
+
 def _short(line: str) -> str:
     path, _, rest = line.partition(":")
     return f"{'/'.join(path.split('/')[-2:])}:{rest}" if line else ""
@@ -87,6 +106,7 @@ class RingLife:
         started_s: Start of the worker, unix seconds.
         last_sign_s: Last row or status page, unix seconds.
         episodes: Blocked times of the event loop; the service keeps the last 32.
+        blockers: All blocked times since the worker's start, summed by what blocked; most time first.
         loop_tick_age_s: Age of the loop's last tick when the status page was written; None if unknown.
         status: The status page itself.
     """
@@ -97,6 +117,7 @@ class RingLife:
     started_s: float
     last_sign_s: float
     episodes: tuple[Episode, ...] = ()
+    blockers: tuple[Blocker, ...] = ()
     loop_tick_age_s: float | None = None
     status: Mapping[str, object] = field(default_factory=dict)
 

@@ -13,7 +13,7 @@ import pytest
 from exporters.trace_view import SpanView, TraceView
 from runbooks.explain import BLOCKED, WORKER_GONE, explain, explain_traces
 from runbooks.pages import load_pages
-from runbooks.rows import Episode, Rows
+from runbooks.rows import Blocker, Episode, Rows
 
 ROOT = "POST /v1/sentiment"
 
@@ -159,3 +159,19 @@ def test_a_folder_that_cannot_be_read_still_explains(tmp_path: Path) -> None:
 
     assert ["model.forward"] * 2 == [one.slow_stage for one in found]
     assert [] == explain_traces([], tmp_path)
+
+
+def test_a_trace_older_than_the_kept_blocked_times_is_told_their_sums(rows: Rows) -> None:
+    """The stage alone would point at the wrong place; what cannot be proved of one request is no cause."""
+    start = float(rows.start_s[5])
+    later = blocked(rows, start + 300.0, 0.2).rings[0]
+    blocker = Blocker(later.episodes[0], 125, 15.1, start - 5.0, start + 301.0)
+    slow = view(start, {"scheduler.dispatch": 0.2})
+    known = replace(rows, rings=(replace(later, blockers=(blocker,)),))
+    over = replace(rows, rings=(replace(later, blockers=(replace(blocker, last_s=start - 1.0),)),))
+
+    found = explain(slow, known)
+    assert "the loop was blocked 125 times, 15.100 s in all" in found.why
+    assert found.why.endswith("by app/profile.py:12 fetch_profile")
+    assert "" == found.cause
+    assert "blocked" not in explain(slow, over).why

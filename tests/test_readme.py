@@ -180,3 +180,8 @@ def test_its_links_lead_somewhere() -> None:
         broken += [f"{page.name}: {x}" for x in links if "://" not in x and not (page.parent / x).exists()]
 
     assert broken == []
+
+
+def test_nothing_in_it_waits_to_be_filled_in() -> None:
+    """No placeholder is left where a figure or an output shall stand."""
+    assert "@@" not in README

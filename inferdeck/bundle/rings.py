@@ -260,7 +260,8 @@ def _status_page(status: object) -> bytes:
     body = json.dumps(status, separators=(",", ":")).encode()
     if len(body) > STATUS_BYTES - STATUS.size:
         # masking may have made it longer; without its stacks it always fits
-        body = json.dumps({**status, "blocked": []} if isinstance(status, dict) else {}, separators=(",", ":")).encode()
+        bare = {**status, "blocked": [], "blockers": []} if isinstance(status, dict) else {}
+        body = json.dumps(bare, separators=(",", ":")).encode()
     return STATUS.pack(1, len(body), zlib.crc32(body)) + body
 
 

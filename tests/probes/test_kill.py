@@ -26,7 +26,7 @@ def hammer(client: int, url: str, answered: list[str], stop: threading.Event) ->
         number = 0
         while not stop.is_set():
             session = f"client-{client:02d}-{number:08d}"
-            answer = http.get(f"/work/{number}", headers={"x-session-id": session})
+            answer = http.get(f"/jobs/{number}", headers={"x-session-id": session})
             if answer.status_code == 200 and answer.json() == {"number": number}:
                 answered.append(session)
             number += 1

@@ -14,7 +14,7 @@ app = FastAPI()
 attach(app, service="victim", directory=sys.argv[1])
 
 
-@app.get("/work/{number}")
+@app.get("/jobs/{number}")
 async def work(number: int) -> dict[str, int]:
     """Answer at once, through two stages."""
     with stage("tokenizer", tokens=number):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from alerts.slugs import FAILURES, LAYERS, META, SYMPTOMS, UNKNOWN_LAYER
+from alerts.slugs import ALWAYS_FIRING, FAILURES, LAYERS, META, SYMPTOMS, UNKNOWN_LAYER
 
 __all__ = [
     "CASE_KINDS",
@@ -23,13 +23,13 @@ __all__ = [
     "fill",
 ]
 
-CaseKind = Literal["fires", "just_below", "surge", "no_data", "first_sample", "silent"]
+CaseKind = Literal["fires", "just_below", "surge", "no_data", "first_sample", "recovers", "silent"]
 # What every alert must be tested for: silence as much as noise. More cases of `fires` and `silent` are welcome.
-CASE_KINDS: tuple[CaseKind, ...] = ("fires", "just_below", "surge", "no_data", "first_sample")
+CASE_KINDS: tuple[CaseKind, ...] = ("fires", "just_below", "surge", "no_data", "first_sample", "recovers")
 # Labels that generation writes; a catalogue file may add others, never these.
 RESERVED_LABELS = frozenset({"alertname", "slug", "layer", "kind", "severity", "channel", "service"})
 
-Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(s|m|h)$")]
+Duration = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]*(s|m|h|d)$")]
 Line = Annotated[str, StringConstraints(pattern=r"^\S[^\n]*$", max_length=300)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$", max_length=40)]
 AlertName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]+$", max_length=60)]
@@ -82,9 +82,11 @@ class Case(_Strict):
     def _kind_matches(self) -> Case:
         # Without data an alert may rightly fire (that a target is absent is data) or be silent: its no_data line tells.
         fires = any(moment.firing for moment in self.expect)
-        if self.kind != "no_data" and fires != (self.kind == "fires"):
+        if self.kind != "no_data" and fires != (self.kind in {"fires", "recovers"}):
             heard = "noise" if fires else "silence"
             raise ValueError(f"the case {self.name!r} is of kind {self.kind} and expects {heard}")
+        if self.kind == "recovers" and self.expect[-1].firing:
+            raise ValueError(f"the case {self.name!r} is of kind recovers and does not end in silence")
         return self
 
 
@@ -105,6 +107,9 @@ class Alert(_Strict):
     alert: AlertName
     failure: Line
     expr: str
+    # How often the rule is evaluated; without it as often as Prometheus evaluates by default. For rules over hours, whose
+    # cost grows with the window while their answer changes slowly.
+    every: Duration | None = None
     for_: Duration | None = Field(default=None, alias="for")
     keep_firing_for: Duration | None = None
     severity: Literal["page", "ticket", "info"]
@@ -112,11 +117,15 @@ class Alert(_Strict):
     labels: dict[str, str] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     no_data: Line
+    # What an evaluation without any result means, for who must say it (Grafana's noDataState): `ok` where the comparison
+    # is part of the expression, so that nothing is left while all is well.
+    no_data_state: Literal["ok", "alerting", "no_data"]
     summary: Line
     description: Line
     first_step: Line
     runbook: AlertName
-    panel: str | None = None
+    # "<dashboard>/<panel>", a key of dashboards/panels.json: what a person wants to see beside the alert.
+    panel: Annotated[str, StringConstraints(pattern=r"^[a-z0-9_-]+/[a-z0-9_-]+$")] | None = None
     inhibits: tuple[Inhibition, ...] = Field(default=(), strict=False)
     tests: tuple[Case, ...] = Field(strict=False, min_length=1)
 
@@ -160,7 +169,7 @@ class Alert(_Strict):
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise ValueError(f"two cases bear the name {twice[0]!r}")
         # An alert that always fires has neither a threshold nor a silence to be tested for.
-        wanted = ("fires",) if self.kind == "meta" else CASE_KINDS
+        wanted = ("fires",) if self.slug == ALWAYS_FIRING else CASE_KINDS
         if missing := [kind for kind in wanted if kind not in {case.kind for case in self.tests}]:
             raise ValueError(f"no test of kind {', '.join(missing)}: write one case for each")
         return self

@@ -7,7 +7,7 @@ from typing import Final
 
 from exporters.names import LAYERS
 
-__all__ = ["FAILURES", "LAYERS", "META", "SYMPTOMS", "UNKNOWN_LAYER"]
+__all__ = ["ALWAYS_FIRING", "FAILURES", "LAYERS", "META", "SYMPTOMS", "UNKNOWN_LAYER"]
 
 # A symptom names no layer: which one is at fault is what its runbook finds out.
 UNKNOWN_LAYER: Final = "unknown"
@@ -31,6 +31,22 @@ _BY_LAYER: Final[Mapping[str, str]] = {
 
 # Slug -> the layer that is at fault.
 FAILURES: Final[Mapping[str, str]] = {slug: layer for layer, slugs in _BY_LAYER.items() for slug in slugs.split()}
-# Slugs of alerts that are no failures: what users feel, and what watches the watching.
-SYMPTOMS: Final = ("latency_objective", "error_rate", "error_budget_burn")
-META: Final = ("watchdog",)
+# Slugs of alerts that are no failures: what users feel or what comes near a bound, and what watches the watching. Each
+# has a file in the catalogue; a slug that waits for its metric is added together with that file.
+SYMPTOMS: Final = (
+    "client_disconnects",
+    "confidence_p95_fall",
+    "error_budget_burn",
+    "error_budget_burn_slow",
+    "error_rate",
+    "file_descriptors_near_limit",
+    "latency_objective",
+    "memory_growth",
+    "no_traffic",
+    "queue_wait",
+    "request_stuck",
+    "worker_stalled",
+)
+META: Final = ("scrape_failing", "telemetry_loss", "watchdog")
+# The one alert that has neither a threshold nor a silence.
+ALWAYS_FIRING: Final = "watchdog"

@@ -32,6 +32,7 @@ DOCUMENT: dict[str, Any] = {
     "channel": "ticket",
     "thresholds": {"requests": {"value": 10, "source": "a number made up for tests"}},
     "no_data": "silent",
+    "no_data_state": "ok",
     "summary": "Too many requests in flight",
     "description": "{{ $value }} requests are in flight, more than {requests}.",
     "first_step": "Run `inferdeck triage`.",
@@ -57,6 +58,23 @@ DOCUMENT: dict[str, Any] = {
         {"name": "a surge does not", "kind": "surge", "input": [{**SERIES, "values": "1+0x24"}], "expect": QUIET},
         {"name": "nothing does not", "kind": "no_data", "input": [], "expect": QUIET},
         {"name": "one does not", "kind": "first_sample", "input": [{**SERIES, "values": "_x11 11"}], "expect": QUIET},
+        {
+            "name": "fewer again do not",
+            "kind": "recovers",
+            "input": [{**SERIES, "values": "11+0x11 1+0x24"}],
+            "expect": [
+                {
+                    "at": "45s",
+                    "firing": [
+                        {
+                            "labels": {"job": "inferdeck-exporter"},
+                            "description": "11 requests are in flight, more than 10.",
+                        }
+                    ],
+                },
+                {"at": "90s", "firing": []},
+            ],
+        },
     ],
 }
 

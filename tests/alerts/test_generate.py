@@ -98,7 +98,7 @@ def test_the_table_links_only_to_files_that_exist(document: dict[str, Any]) -> N
     full = generate([alert], set(files.values()))["alerts/README.md"]
 
     assert "| slow \\| calls | ticket, ticket |" in bare
-    assert "| [1 / 4](tests/thread_pool_exhausted.test.yml) | - | - |" in bare
+    assert "| [2 / 4](tests/thread_pool_exhausted.test.yml) | - | - |" in bare
     assert "[runbook](../runbooks/ThreadPoolExhausted.md)" in full
     assert "[program](../tests/failures/thread_pool_exhausted.py)" in full
 

@@ -19,7 +19,7 @@ def test_a_complete_file_is_an_alert(document: dict[str, Any]) -> None:
     """A file that says all it must is accepted as it stands."""
     alert = Alert.model_validate(document)
 
-    assert ("10s", None, 5) == (alert.for_, alert.keep_firing_for, len(alert.tests))
+    assert ("10s", None, 6) == (alert.for_, alert.keep_firing_for, len(alert.tests))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,11 @@ def test_a_complete_file_is_an_alert(document: dict[str, Any]) -> None:
         (lambda d: d["tests"][1].update(kind="fires"), "of kind fires and expects silence"),
         (lambda d: d["tests"][0].update(kind="surge"), "of kind surge and expects noise"),
         (lambda d: d["tests"][0].update(expect=[]), "at least 1 item"),
+        (lambda d: d["tests"].pop(5), "no test of kind recovers"),
+        (lambda d: d["tests"][5]["expect"].pop(), "of kind recovers and does not end in silence"),
+        (lambda d: d.pop("no_data_state"), "Field required"),
+        (lambda d: d.update(no_data_state="OK"), "'ok', 'alerting' or 'no_data'"),
+        (lambda d: d.update(panel="Overview"), "should match pattern"),
     ],
 )
 def test_what_a_file_may_not_say_is_refused(document: dict[str, Any], change: Change, said: str) -> None:

@@ -1,1 +1,1 @@
-"""Grafana's alerting as files: rules, contact points, policies, mute timings, templates, all from the same catalogue."""
+"""Grafana's alerting as files: rules, contact points, policies, mute timings, templates, from the same catalogue."""

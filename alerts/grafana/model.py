@@ -15,6 +15,7 @@ __all__ = [
     "ContactPoint",
     "FormatError",
     "MuteTiming",
+    "NoDataState",
     "Query",
     "Receiver",
     "Route",
@@ -26,9 +27,10 @@ __all__ = [
 EXPRESSION: Final = "__expr__"
 # Grafana stores uids of 40 characters at most, of these.
 _UID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
-_DURATION: Final = re.compile(r"[0-9]+(s|m|h)")
+_DURATION: Final = re.compile(r"[0-9]+(s|m|h|d)")
 # Settings without which Grafana refuses a contact point, and with it its start.
 _NEEDED: Final[Mapping[str, str]] = {"webhook": "url", "slack": "url", "dingding": "url", "email": "addresses"}
+NoDataState = Literal["OK", "NoData", "Alerting", "KeepLast"]
 _VARIABLE: Final = re.compile(r"\$(?:\{([A-Z][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]*))")
 
 
@@ -77,7 +79,8 @@ class Query:
     def __post_init__(self) -> None:
         _require(_UID.fullmatch(self.datasource), f"{self.datasource!r} is no uid of a data source")
         _require(
-            self.datasource == EXPRESSION or self.seconds > 0, f"step {self.ref} looks back 0 s: Grafana would not start"
+            self.datasource == EXPRESSION or self.seconds > 0,
+            f"step {self.ref} looks back 0 s: Grafana refuses it",
         )
 
     def document(self) -> dict[str, Any]:
@@ -101,7 +104,7 @@ class Rule:
     condition: str
     data: Sequence[Query]
     for_: str
-    no_data: Literal["OK", "NoData", "Alerting", "KeepLast"]
+    no_data: NoDataState
     on_error: Literal["OK", "Error", "Alerting", "KeepLast"]
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
@@ -120,6 +123,9 @@ class Rule:
         for name, value in self.labels.items():
             _require("{{" not in value, f"{self.title}: label {name} holds a template")
             variables(value)
+        for name, text in self.annotations.items():
+            # Grafana's newest versions expand these in annotations, the others do not.
+            _require("${" not in text, f"{self.title}: annotation {name} holds ${{: some versions expand it")
 
     def document(self) -> dict[str, Any]:
         """Return it as Grafana reads it."""

@@ -7,12 +7,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from alerts.generate import render_rule
-from alerts.grafana.model import EXPRESSION, Query, Rule
+from alerts.grafana.model import EXPRESSION, FormatError, NoDataState, Query, Rule
 from alerts.grafana.texts import QUERY, grafana_text
 from alerts.model import Alert
 from alerts.yaml_text import parse
 
-__all__ = ["DATASOURCE", "FOLDER", "GROUP_SECONDS", "UNREACHABLE", "grafana_rules", "rule_uid", "unreachable_rule"]
+__all__ = [
+    "DATASOURCE",
+    "FOLDER",
+    "GROUP_SECONDS",
+    "UNREACHABLE",
+    "grafana_rules",
+    "group_interval",
+    "rule_uid",
+    "silenced",
+    "unreachable_rule",
+]
 
 # Uid of the provisioned Prometheus (dashboards/spec.py says the same; `inferdeck check` compares with its file).
 DATASOURCE: Final = "inferdeck-prometheus"
@@ -23,7 +33,10 @@ GROUP_SECONDS: Final = 10
 UNREACHABLE: Final = "prometheus_unreachable"
 # An instant question needs no range, and Grafana refuses one of 0 s; the value is that of its own import.
 _RANGE_SECONDS: Final = 600
+# What Grafana itself writes into every step; an instant question does not depend on it.
+_TIMING: Final[Mapping[str, int]] = {"intervalMs": 1000, "maxDataPoints": 43200}
 _MATH, _THRESHOLD = "is_there", "fires"
+_NO_DATA: Final[Mapping[str, NoDataState]] = {"ok": "OK", "alerting": "Alerting", "no_data": "NoData"}
 
 
 def rule_uid(slug: str, name: str = "") -> str:
@@ -59,6 +72,22 @@ def grafana_rules(
     return {slug: rules for slug, rules in found.items() if rules} | {UNREACHABLE: [unreachable_rule()]}
 
 
+def group_interval(alert: Alert | None) -> str:
+    """Return how often a group is evaluated, a multiple of the scheduler's tick.
+
+    Args:
+        alert: The group's alert; None for a group that only Grafana has.
+
+    Raises:
+        FormatError: For an interval that Grafana would refuse.
+    """
+    every = alert.every if alert and alert.every else f"{GROUP_SECONDS}s"
+    seconds = int(every[:-1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[every[-1]]
+    if seconds % GROUP_SECONDS:
+        raise FormatError(f"every {every} is no multiple of {GROUP_SECONDS} s: Grafana would not start")
+    return f"{seconds}s"
+
+
 def _prometheus_rules(alert: Alert) -> Iterator[Mapping[str, Any]]:
     """Yield the alerting rules of one alert as they are generated for Prometheus, so that nothing is said twice."""
     document, _ = parse(render_rule(alert))
@@ -87,9 +116,9 @@ def _rule(
         data=_steps(silenced(rule["expr"], rule["alert"], alerts)),
         for_=rule.get("for", "0s"),
         keep_firing_for=rule.get("keep_firing_for"),
-        # Our PromQL yields series only when something is wrong, and itself says (by absent) when missing data is wrong:
-        # an empty answer is the healthy one.
-        no_data="OK",
+        # Mostly OK: our PromQL yields series only when something is wrong, and itself says (by absent) when missing
+        # data is wrong, so that an empty answer is the healthy one.
+        no_data=_NO_DATA[alert.no_data_state],
         # A Prometheus that does not answer must neither end a page nor make one of each rule; UNREACHABLE tells it. The
         # sign of life, though, must stay away then.
         on_error="OK" if alert.kind == "meta" and alert.slug == "watchdog" else "KeepLast",
@@ -104,8 +133,8 @@ def _rule(
 def silenced(expr: str, name: str, alerts: Sequence[Alert]) -> str:
     """Return the expression without what an inhibiting alert makes superfluous.
 
-    Grafana has no inhibitions (seen up to 13); Prometheus, which evaluates the same rules, shows what fires as `ALERTS`.
-    Where it evaluates none, nothing is silenced.
+    Grafana has no inhibitions (seen up to 13); Prometheus, which evaluates the same rules, shows what fires as
+    `ALERTS`. Where it evaluates none, nothing is silenced.
 
     Args:
         expr: The rule's expression.
@@ -128,25 +157,20 @@ def silenced(expr: str, name: str, alerts: Sequence[Alert]) -> str:
 
 def _steps(expr: str) -> list[Query]:
     """Return the three steps by which Grafana's own import of Prometheus rules says "any answer fires"."""
-    timing = {"intervalMs": 1000, "maxDataPoints": 43200}
     any_value = f"is_number(${QUERY}) || is_nan(${QUERY}) || is_inf(${QUERY})"
-    above_zero = [{"evaluator": {"type": "gt", "params": [0]}}]
-    return [
-        Query(
-            QUERY,
-            DATASOURCE,
-            {"expr": expr, "instant": True, "range": False, **timing},
-            seconds=_RANGE_SECONDS,
-            kind="prometheus",
-        ),
-        Query(_MATH, EXPRESSION, {"type": "math", "expression": any_value, **timing}, kind="math"),
-        Query(
-            _THRESHOLD,
-            EXPRESSION,
-            {"type": "threshold", "expression": _MATH, "conditions": above_zero, **timing},
-            kind="threshold",
-        ),
-    ]
+    math = Query(_MATH, EXPRESSION, {"type": "math", "expression": any_value, **_TIMING}, kind="math")
+    return [_question(expr), math, _threshold(_MATH, above=0)]
+
+
+def _question(expr: str) -> Query:
+    model = {"expr": expr, "instant": True, "range": False, **_TIMING}
+    return Query(QUERY, DATASOURCE, model, seconds=_RANGE_SECONDS, kind="prometheus")
+
+
+def _threshold(step: str, above: float) -> Query:
+    conditions = [{"evaluator": {"type": "gt", "params": [above]}}]
+    model = {"type": "threshold", "expression": step, "conditions": conditions, **_TIMING}
+    return Query(_THRESHOLD, EXPRESSION, model, kind="threshold")
 
 
 def unreachable_rule() -> Rule:
@@ -156,21 +180,7 @@ def unreachable_rule() -> Rule:
         title="PrometheusUnreachable",
         condition=_THRESHOLD,
         # Never true by itself: that the question fails, or has no answer, is the alert.
-        data=_steps("vector(1) > 1 or vector(0) > 1 or vector(1) == 0")[:1]
-        + [
-            Query(
-                _THRESHOLD,
-                EXPRESSION,
-                {
-                    "type": "threshold",
-                    "expression": QUERY,
-                    "conditions": [{"evaluator": {"type": "gt", "params": [1]}}],
-                    "intervalMs": 1000,
-                    "maxDataPoints": 43200,
-                },
-                kind="threshold",
-            )
-        ],
+        data=[_question("vector(1)"), _threshold(QUERY, above=1)],
         for_="1m",
         no_data="Alerting",
         on_error="Alerting",

@@ -103,9 +103,10 @@ def save(tmp_path: Path) -> Callable[..., Path]:
 def checkout(tmp_path: Path) -> Path:
     """A git checkout that holds the shipped alerts and runbook pages and nothing else, all tracked."""
     root = tmp_path / "checkout"
-    for folder in ("alerts/catalogue", "alerts/rules", "alerts/tests"):
+    for folder in ("alerts/catalogue", "alerts/rules", "alerts/tests", "alerts/grafana/provisioning"):
         shutil.copytree(ROOT / folder, root / folder)
-    for name in ("alerts/README.md", "alerts/alertmanager.yml"):
+    grafana = ("alerts/grafana/grafana.env", "alerts/grafana/shipped_rules.txt")
+    for name in ("alerts/README.md", "alerts/alertmanager.yml", *grafana):
         shutil.copy(ROOT / name, root / name)
     for command in (["git", "init", "-q"], ["git", "add", "-A"]):
         subprocess.run(command, cwd=root, check=True, capture_output=True)

@@ -35,11 +35,10 @@ def rows_of_trace(ring: RingFile, high: int, low: int) -> npt.NDArray[Any]:
     place = FRAME.size + int(ring.dtype.fields["trace_lo"][1]) if ring.dtype.fields else 0
     fd = os.open(ring.path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        sequences = sorted(_hits(fd, ring, place, low))
+        sequences = _hits(fd, ring, place, low)
     finally:
         os.close(fd)
-    parts = [ring.read(sequence, 1).rows for sequence in sequences]
-    rows = np.concatenate(parts) if parts else ring.read(0, 0).rows
+    rows = ring.rows_at(sequences)
     # The bytes were not checked, and the row may be another one by now.
     found: npt.NDArray[Any] = rows[(rows["trace_lo"] == np.uint64(low)) & (rows["trace_hi"] == np.uint64(high))]
     return found

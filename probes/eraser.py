@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from probes.layout import FRAME, OPEN_SLOT_BYTES, OPEN_STATE_BUSY
-from probes.reader import OPEN_DTYPE, RingFile
+from probes.open_slots import OPEN_DTYPE
+from probes.reader import RingFile
 from probes.schema import FIXED_COLUMNS, compile_revision
 
 __all__ = ["ErasedRing", "erase_session"]

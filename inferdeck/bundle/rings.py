@@ -30,7 +30,8 @@ from probes.layout import (
     encode_header,
     plan_layout,
 )
-from probes.reader import OPEN_DTYPE, Header, RingError, RingFile, list_rings
+from probes.open_slots import OPEN_DTYPE
+from probes.reader import Header, RingError, RingFile, list_rings
 from probes.schema import Column, compile_revision
 
 __all__ = ["RingCopies", "copy_window"]

@@ -425,3 +425,29 @@ def test_the_reader_maps_nothing() -> None:
 
     assert "mmap" not in source.read_text().replace("never a mapping", "")
     assert mmap.ALLOCATIONGRANULARITY >= 4096
+
+
+def test_rows_are_read_by_their_numbers_as_far_as_they_are_still_held(tmp_path: Path) -> None:
+    """Any numbers, in any order: overwritten ones and ones that are not written yet are left out."""
+    ring, writer = writer_in(tmp_path / "r")
+    for value in range(40):
+        put(writer, value)
+    with RingFile(ring.path) as reader:
+        found, none = reader.rows_at([39, 2, 24, 30, 40, 30]), reader.rows_at([])
+    ring.close()
+
+    assert ([24, 30, 39], [24, 30, 39], 0) == (found["seq"].tolist(), found["tokens"].tolist(), len(none))
+
+
+def test_more_texts_than_one_look_at_the_table_takes_are_all_read(tmp_path: Path) -> None:
+    """The table is read piece by piece, across its pieces' ends, and again from where the last look ended."""
+    ring, writer = writer_in(tmp_path / "r")
+    words = [f"word-{number}" for number in range(200)]
+    with RingFile(ring.path) as reader:
+        before = len(reader.strings())
+        for word in words:
+            writer.strings.add(word)
+        after = reader.strings()
+    ring.close()
+
+    assert words == after[before:]

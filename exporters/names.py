@@ -37,10 +37,12 @@ from exporters.labels import (
     input_bucket,
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
+from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_telemetry import TELEMETRY
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
 __all__ = [
+    "FOREIGN",
     "INPUT_BUCKETS",
     "LABELS",
     "LAYERS",
@@ -52,6 +54,7 @@ __all__ = [
     "SPANS",
     "STAGES",
     "UNIT_SUFFIXES",
+    "ForeignMetric",
     "Metric",
     "Span",
     "input_bucket",

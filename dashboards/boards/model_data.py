@@ -1,0 +1,205 @@
+"""Model and data: what goes in, what comes out, and how sure the model is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from dashboards.boards.variables import SERVICE
+from dashboards.expr import like, mean, per_minute, pick, quantile, total
+from dashboards.spec import Board, Panel, Query, Section
+
+__all__ = ["BOARD"]
+
+_NO_REQUESTS = "No answers in this time."
+_NO_EXPORTER = "The exporter is not there."
+_BUCKETS = pick("model_output_confidence_bucket").replace("{", "{{").replace("}", "}}")
+_P95_OF_HOUR = f"histogram_quantile(0.95, sum by (le) (rate({_BUCKETS}[1h]{{}})))"
+
+_OUT: Final = (
+    Panel(
+        key="confidence-p95",
+        id=1,
+        title="Confidence of the answers",
+        kind="timeseries",
+        unit="percentunit",
+        description="P95, median and P5 of the confidence. The P95 falls when the model was swapped for a worse one, "
+        "or when "
+        "inputs no longer look like the training's; the version below tells the two apart.",
+        no_data=_NO_REQUESTS,
+        queries=tuple(
+            Query(quantile(q, "model_output_confidence"), name)
+            for q, name in ((0.95, "P95"), (0.5, "median"), (0.05, "P5"))
+        ),
+        width=12,
+        minimum=0,
+        maximum=1,
+    ),
+    Panel(
+        key="confidence-day",
+        id=2,
+        title="P95 of confidence against a day ago",
+        kind="timeseries",
+        unit="percentunit",
+        description="P95 of the confidence of an hour over that of the same hour of the day before. Under 85% is the "
+        "fall "
+        "that requirement A7 looks for.",
+        no_data="No answers now, or none a day ago to compare with.",
+        queries=(
+            Query(
+                f"{_P95_OF_HOUR.format('')} / {_P95_OF_HOUR.format(' offset 1d')}",
+                "of a day ago",
+                may_be_empty="a stack younger than a day has nothing to compare with",
+            ),
+        ),
+        width=12,
+    ),
+    Panel(
+        key="confidence",
+        id=3,
+        title="All confidences",
+        kind="heatmap",
+        unit="percentunit",
+        description="How many answers had which confidence. Finer near 1, where most are.",
+        no_data=_NO_REQUESTS,
+        queries=(
+            Query(f"sum by (le) (increase({pick('model_output_confidence_bucket')}[$__rate_interval]))", "{{le}}"),
+        ),
+        width=12,
+    ),
+    Panel(
+        key="labels",
+        id=4,
+        title="Answers by class",
+        kind="timeseries",
+        unit="percentunit",
+        description="Share of each class among the answers. It moves with a campaign or a new client, and with a "
+        "model that "
+        "answers otherwise.",
+        no_data=_NO_REQUESTS,
+        queries=(
+            Query(
+                f"{total('model_output_confidence_count', by='label')} "
+                f"/ on () group_left () ({total('model_output_confidence_count')} > 0)",
+                "{{label}}",
+            ),
+        ),
+        width=6,
+        stack=True,
+        minimum=0,
+        maximum=1,
+    ),
+    Panel(
+        key="confidence-by-label",
+        id=5,
+        title="Median confidence by class",
+        kind="timeseries",
+        unit="percentunit",
+        description="Median confidence of each answered class. One class alone that falls is the data of that class.",
+        no_data=_NO_REQUESTS,
+        queries=(Query(quantile(0.5, "model_output_confidence", by="label"), "{{label}}"),),
+        width=6,
+        minimum=0,
+        maximum=1,
+    ),
+)
+
+_IN: Final = (
+    Panel(
+        key="input-length",
+        id=6,
+        title="Length of the inputs",
+        kind="heatmap",
+        unit="short",
+        description="Characters of the texts. 100 and 500 part the classes short, medium and long; a new band is a "
+        "new client.",
+        no_data="No inputs in this time.",
+        queries=(
+            Query(
+                f"sum by (le) (increase({pick('model_input_length_characters_bucket')}[$__rate_interval]))", "{{le}}"
+            ),
+        ),
+    ),
+    Panel(
+        key="tokens",
+        id=7,
+        title="Tokens of the inputs",
+        kind="heatmap",
+        unit="short",
+        description="Tokens of the texts: what the model's time grows with.",
+        no_data="No inputs in this time.",
+        queries=(Query(f"sum by (le) (increase({pick('model_input_tokens_bucket')}[$__rate_interval]))", "{{le}}"),),
+    ),
+    Panel(
+        key="tokens-per-character",
+        id=8,
+        title="Tokens per character",
+        kind="timeseries",
+        unit="none",
+        description="Mean tokens over mean characters. A jump without a new tokenizer is another kind of text: another "
+        "language, full-width letters, markup.",
+        no_data="No inputs in this time.",
+        queries=(
+            Query(
+                f"({mean('model_input_tokens')}) / ({mean('model_input_length_characters')})", "tokens per character"
+            ),
+        ),
+        minimum=0,
+        decimals=2,
+    ),
+    Panel(
+        key="quality",
+        id=9,
+        title="Requests kept for their quality",
+        kind="timeseries",
+        unit="short",
+        description="Requests a minute whose trace was kept because the input was of low quality, or the answer of low "
+        "confidence. One that was slow or failed is kept for that and not counted here.",
+        no_data=_NO_EXPORTER,
+        queries=(
+            Query(
+                per_minute("telemetry_traces_kept_total", like("reason", "low_quality|low_confidence"), by="reason"),
+                "{{reason}}",
+            ),
+        ),
+        minimum=0,
+    ),
+    Panel(
+        key="illegal",
+        id=10,
+        title="Texts that break the contract",
+        kind="timeseries",
+        unit="percentunit",
+        description="Share of requests refused for their text: illegal characters, too long, or not the schema.",
+        no_data="No requests in this time.",
+        queries=(
+            Query(
+                f"{total('model_refused_total', like('reason', 'schema|too_long|illegal_characters'), by='reason')} "
+                f"/ on () group_left () ({total('model_requests_total')} > 0)",
+                "{{reason}}",
+            ),
+        ),
+        alerts=("contract_violations",),
+        objective=(("contract_violations", "share"),),
+        minimum=0,
+    ),
+    Panel(
+        key="build",
+        id=11,
+        title="What runs",
+        kind="table",
+        unit="short",
+        description="Build, commit, model and configuration of the running service. Two rows: two versions answer at "
+        "once.",
+        no_data="The service is not there.",
+        queries=(Query(f"max by (version, commit, model, config) ({pick('model_build_info')})", instant=True),),
+        columns={"version": "Version", "commit": "Commit", "model": "Model", "config": "Configuration"},
+    ),
+)
+
+BOARD: Final = Board(
+    "model-data",
+    "Model and data",
+    "What goes into the model, what it answers, and how sure it is.",
+    (Section("What comes out", _OUT), Section("What goes in", _IN)),
+    (SERVICE,),
+)

@@ -1,0 +1,44 @@
+"""What boards take from the alert catalogue: names of alerts and their thresholds, read from its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import yaml
+
+__all__ = ["CATALOGUE", "AlertFacts", "load_alerts"]
+
+# Read as data: dashboards may not import alerts (docs/architecture.md), as alerts read panels.json alone.
+CATALOGUE: Final = Path(__file__).resolve().parent.parent / "alerts" / "catalogue"
+
+
+@dataclass(frozen=True)
+class AlertFacts:
+    """What a panel says about an alert: its name, which is also its runbook's, and its thresholds by name."""
+
+    name: str
+    thresholds: Mapping[str, float]
+
+
+def load_alerts(folder: Path = CATALOGUE) -> dict[str, AlertFacts]:
+    """Return what the catalogue says, by slug; a file that is broken is told by the catalogue's own check.
+
+    Args:
+        folder: The catalogue's files.
+
+    Raises:
+        ValueError: For a file that holds no alert.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.yaml")):
+        try:
+            entry = yaml.safe_load(path.read_text(encoding="utf-8"))
+            slug, name = str(entry["slug"]), str(entry["alert"])
+            thresholds = {str(key): float(value["value"]) for key, value in (entry.get("thresholds") or {}).items()}
+        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ValueError(f"alerts/catalogue/{path.name} holds no alert: {error!s:.200}") from error
+        found[slug] = AlertFacts(name, thresholds)
+    return found

@@ -17,6 +17,7 @@ from exporters.names import METRICS, OBJECTIVES_SECONDS
 from exporters.settings import ExporterSettings
 from exporters.web import make_app
 from inferdeck.manifests.quantity import quantity
+from runbooks.settings import TriageSettings
 from service.admin import AdminView, admin_app
 from service.lifecycle import State
 from service.service_metrics import Snapshot
@@ -58,7 +59,6 @@ def test_everything_that_is_named_is_there(folder: str, rendered: Callable[[str]
             "Service": lambda spec: spec["selector"],
             "PodDisruptionBudget": lambda spec: spec["selector"]["matchLabels"],
             "NetworkPolicy": lambda spec: spec["podSelector"]["matchLabels"],
-            "PodMonitor": lambda spec: spec["selector"]["matchLabels"],
             "Deployment": lambda spec: spec["selector"]["matchLabels"],
         }.get(one["kind"])
         assert wanted is None or any(wanted(spec).items() <= own for own in labels), one["metadata"]["name"]
@@ -132,7 +132,7 @@ def test_the_exporter_takes_every_setting_that_it_is_given(
     settings = ExporterSettings()
 
     assert told.keys() <= known | {"INFERDECK_RING_DIR", "INFERDECK_STATE_DIR"}
-    assert container["ports"] == [{"name": "metrics", "containerPort": settings.port}]
+    assert container["ports"] == [{"name": "exporter", "containerPort": settings.port}]
     assert settings.otlp_endpoint == "http://jaeger.inferdeck.svc:4318"
 
 
@@ -246,14 +246,52 @@ def test_the_scaling_query_measures_waiting(tmp_path: Path) -> None:
 def test_the_agent_scrapes_the_jobs_that_rules_speak_about() -> None:
     """By names that resolve to every pod, at the ports of its two pages."""
     config = yaml.safe_load((K8S / "overlays/remote-write/prometheus.yml").read_text(encoding="utf-8"))
-    monitor = yaml.safe_load((K8S / "overlays/operator/pod-monitor.yaml").read_text(encoding="utf-8"))
     agent = {one["job_name"]: one["dns_sd_configs"][0]["port"] for one in config["scrape_configs"]}
-    operator = [one["relabelings"][0]["replacement"] for one in monitor["spec"]["podMetricsEndpoints"]]
 
     assert {"service": 8081, "inferdeck-exporter": 9464} == agent
-    assert sorted(agent) == sorted(operator)
     assert set(agent) <= set(JOBS)
     assert config["global"]["external_labels"] == {"service": "sentiment"}
+
+
+def test_the_operators_monitors_find_pods_and_ports(rendered: Callable[[str], list[Document]]) -> None:
+    """What alerts/operator selects by is what the pods and the triage service bear; each port is one of theirs."""
+    documents = rendered("overlays/operator")
+    pods = [one["spec"]["template"] for one in objects(documents, "Deployment")]
+    podmonitor, servicemonitor = next(objects(documents, "PodMonitor")), next(objects(documents, "ServiceMonitor"))
+    chosen = [
+        one["spec"]
+        for one in pods
+        if podmonitor["spec"]["selector"]["matchLabels"].items() <= one["metadata"]["labels"].items()
+    ]
+    behind = [
+        one
+        for one in objects(documents, "Service")
+        if servicemonitor["spec"]["selector"]["matchLabels"].items() <= one["metadata"].get("labels", {}).items()
+    ]
+
+    assert [["service"]] == [[each["name"] for each in spec["containers"]] for spec in chosen]
+    ports = {port["name"] for each in chosen[0]["containers"] + chosen[0]["initContainers"] for port in each["ports"]}
+    assert {one["port"] for one in podmonitor["spec"]["podMetricsEndpoints"]} <= ports
+    assert ["triage"] == [one["metadata"]["name"] for one in behind]
+    assert {one["port"] for one in servicemonitor["spec"]["endpoints"]} <= {
+        port["name"] for port in behind[0]["spec"]["ports"]
+    }
+
+
+def test_triage_takes_every_setting_that_it_is_given(
+    rendered: Callable[[str], list[Document]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It starts, since a token guards its port."""
+    container = pod(rendered("overlays/operator"), "triage")["containers"][0]
+    told = environment(container)
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    known = {f"INFERDECK_TRIAGE_{name.upper()}" for name in TriageSettings.model_fields}
+
+    settings = TriageSettings()
+
+    assert told.keys() <= known | {"INFERDECK_RING_DIR", "INFERDECK_STATE_DIR", "INFERDECK_PROMETHEUS_URL"}
+    assert container["ports"] == [{"name": "triage", "containerPort": settings.port}]
 
 
 def test_the_agents_configuration_is_one() -> None:

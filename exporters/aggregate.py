@@ -2,7 +2,7 @@
 
 Source   committed rows of one ring file, and that file's strings.
 Error    none: durations are whole nanoseconds, confidences are rounded to a billionth.
-Cost     O(rows) in numpy, a few passes per stage; no Python loop over rows.
+Cost     O(rows) in numpy, one pass per metric whatever its labels; no Python loop over rows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from exporters.names import INPUT_BUCKETS, METRICS, OTHER, OUTCOMES
-from exporters.totals import Totals
+from exporters.totals import Labels, Totals
 
 __all__ = ["NEVER", "aggregate", "bucket_index", "text_of"]
 
@@ -31,6 +31,7 @@ _OK, _REFUSED, _DEGRADED = OUTCOMES.index("ok"), OUTCOMES.index("refused"), OUTC
 # RFC 9110, sections 15.5.5 and 15.5.6.
 _REASON_OF_STATUS: Final = {404: "not_found", 405: "method"}
 _BILLION: Final = 1_000_000_000
+_LOW: Final = 2**32 - 1
 
 
 def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Totals:
@@ -49,15 +50,11 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
     _count_refused(rows, strings, delta)
     _observe_latency(rows, delta)
     for metric, column in (("model_input_length_characters", "input_length"), ("model_input_tokens", "tokens")):
-        values = rows[column]
-        _observe(delta, metric, (), values[values >= 0])
+        values = rows[column][rows[column] >= 0]
+        _observe(delta, metric, [()], np.zeros(len(values), np.int64), values)
     _observe_confidence(rows, strings, delta)
     _observe_filters(rows, strings, delta)
-    for stage in stages:
-        if f"{stage}/start_ns" in (rows.dtype.names or ()):
-            ran = rows[f"{stage}/start_ns"] != NEVER
-            if ran.any():
-                _observe(delta, "model_stage_seconds", (stage,), rows[f"{stage}/duration_ns"][ran])
+    _observe_stages(rows, stages, delta)
     return delta
 
 
@@ -77,12 +74,12 @@ def _count_requests(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
     """Count requests by route and outcome; a route that is seen gets all outcomes, so that a first error is a rise."""
     # An outcome that a newer writer knows and we do not is counted as an error, never dropped.
     outcomes = np.where(rows["outcome"] < len(OUTCOMES), rows["outcome"], OUTCOMES.index("error"))
-    pairs = rows["route"].astype(np.int64) * len(OUTCOMES) + outcomes
-    for pair, count in zip(*np.unique(pairs, return_counts=True), strict=True):
-        route = text_of(strings, int(pair) // len(OUTCOMES), UNMATCHED)
+    pairs = np.bincount(_ids(rows["route"], strings) * len(OUTCOMES) + outcomes)
+    for pair in np.flatnonzero(pairs).tolist():
+        route = text_of(strings, pair // len(OUTCOMES), UNMATCHED)
         for outcome in OUTCOMES:
             delta.add("model_requests_total", (route, outcome), 0)
-        delta.add("model_requests_total", (route, OUTCOMES[int(pair) % len(OUTCOMES)]), int(count))
+        delta.add("model_requests_total", (route, OUTCOMES[pair % len(OUTCOMES)]), int(pairs[pair]))
 
 
 def _count_refused(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
@@ -90,7 +87,10 @@ def _count_refused(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
 
     Where the app named no reason its status may: a router answers an unknown path or method by itself.
     """
-    refused = rows[rows["outcome"] == _REFUSED]
+    chosen = rows["outcome"] == _REFUSED
+    if not chosen.any():
+        return
+    refused = rows[chosen]
     allowed = METRICS["model_refused_total"].labels["reason"]
     # one number for both, as reason and status are 32 and 16 bits wide at most
     pairs = refused["reason"].astype(np.int64) << 16 | refused["http_status"].astype(np.int64)
@@ -102,10 +102,10 @@ def _count_refused(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
 def _observe_latency(rows: Rows, delta: Totals) -> None:
     """Observe the durations of answered requests by length class."""
     answered = (rows["outcome"] == _OK) | (rows["outcome"] == _DEGRADED)
-    durations = rows["duration_ns"][answered]
     classes = bucket_index(rows["input_length"][answered])
-    for position, bucket in enumerate(INPUT_BUCKETS):
-        _observe(delta, "model_latency_seconds", (bucket,), durations[classes == position])
+    _observe(
+        delta, "model_latency_seconds", [(name,) for name in INPUT_BUCKETS], classes, rows["duration_ns"][answered]
+    )
 
 
 def _observe_confidence(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
@@ -113,12 +113,11 @@ def _observe_confidence(rows: Rows, strings: Sequence[str], delta: Totals) -> No
     confidences = rows["confidence"]
     with np.errstate(invalid="ignore"):
         valid = (confidences >= 0.0) & (confidences <= 1.0)
-    confidences, labels = confidences[valid], rows["label"][valid]
+    labels, groups = _texts(rows["label"][valid], strings, "other")
     allowed = METRICS["model_output_confidence"].labels["label"]
-    for index in np.unique(labels):
-        label = text_of(strings, int(index), "other")
-        steps = np.rint(confidences[labels == index] * _BILLION).astype(np.int64)
-        _observe(delta, "model_output_confidence", (label if label in allowed else "other",), steps)
+    steps = np.rint(confidences[valid] * _BILLION).astype(np.int64)
+    names = [(label if label in allowed else "other",) for label in labels]
+    _observe(delta, "model_output_confidence", names, groups, steps)
 
 
 def _observe_filters(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
@@ -135,20 +134,57 @@ def _observe_filters(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
     before = np.where(handed, rows[f"{_HAND_OVER}/start_ns"], 0).astype(np.int64) - body
     steps = np.maximum(np.where(handed, before, rows[f"{_FILTERS}/duration_ns"].astype(np.int64)), 0)
     seen = handed | filtered
-    for index in np.unique(rows["agent_family"][seen]):
-        family = text_of(strings, int(index), NO_AGENT)
-        _observe(delta, "model_filter_seconds", (family,), steps[seen & (rows["agent_family"] == index)])
+    families, groups = _texts(rows["agent_family"][seen], strings, NO_AGENT)
+    _observe(delta, "model_filter_seconds", [(family,) for family in families], groups, steps[seen])
 
 
-def _observe(delta: Totals, name: str, labels: tuple[str, ...], steps: npt.NDArray[Any]) -> None:
-    """Add whole-numbered observations (nanoseconds, billionths, or counts) to the histogram *name*."""
+def _observe_stages(rows: Rows, stages: Iterable[str], delta: Totals) -> None:
+    """Observe how long each stage ran, in those requests in which it did."""
+    names = [stage for stage in stages if f"{stage}/start_ns" in (rows.dtype.names or ())]
+    if not names:
+        return
+    ran = np.stack([rows[f"{stage}/start_ns"] for stage in names]) != NEVER
+    durations = np.stack([rows[f"{stage}/duration_ns"] for stage in names])
+    _observe(delta, "model_stage_seconds", [(stage,) for stage in names], np.nonzero(ran)[0], durations[ran])
+
+
+def _ids(column: npt.NDArray[Any], strings: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return string ids, those that the table does not have as one more: a damaged id must not size an array."""
+    ids: npt.NDArray[np.int64] = np.minimum(column, len(strings)).astype(np.int64)
+    return ids
+
+
+def _texts(column: npt.NDArray[Any], strings: Sequence[str], absent: str) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """Return the texts that occur in a string column, and for each row the index of its own among them."""
+    ids = _ids(column, strings)
+    present = np.flatnonzero(np.bincount(ids))
+    return [text_of(strings, index, absent) for index in present.tolist()], np.searchsorted(present, ids)
+
+
+def _observe(
+    delta: Totals, name: str, labels: Sequence[Labels], groups: npt.NDArray[np.int64], steps: npt.NDArray[Any]
+) -> None:
+    """Add whole-numbered observations (nanoseconds, billionths, or counts) to the histograms of *name*.
+
+    Args:
+        delta: Where to add them.
+        name: A histogram of `METRICS`.
+        labels: The label values of each group.
+        groups: Which group each observation belongs to.
+        steps: The observations; none is negative.
+    """
     if not len(steps):
         return
     bounds = _STEP_BOUNDS[name]
+    width, values = len(bounds) + 1, steps.astype(np.int64)
     # side="left": a value that equals a bound belongs below it, as Prometheus' `le` says.
-    places = np.searchsorted(bounds, steps.astype(np.int64), side="left")
-    counts = np.bincount(places, minlength=len(bounds) + 1)
-    delta.observe(name, labels, counts.tolist(), int(steps.sum(dtype=np.int64)))
+    places = groups * width + np.searchsorted(bounds, values, side="left")
+    counts = np.bincount(places, minlength=len(labels) * width).reshape(len(labels), width)
+    # In halves, since bincount adds floats: sums of 32 bits are exact up to two million rows.
+    low = np.bincount(groups, values & _LOW, len(labels)).tolist()
+    high = np.bincount(groups, values >> 32, len(labels)).tolist()
+    for group in np.flatnonzero(counts.any(axis=1)).tolist():
+        delta.observe(name, labels[group], counts[group].tolist(), (int(high[group]) << 32) + int(low[group]))
 
 
 _STEP_BOUNDS: Final = {

@@ -33,11 +33,14 @@ from exporters.span_tap import Mark, SpanTap
 from exporters.state import State, StateUnreadableError, load_state, save_state
 from probes.private_file import leftovers
 
-__all__ = ["Exporter", "version"]
+__all__ = ["Exporter", "pause_seconds", "version"]
 
 STATE_NAME: Final = "exporter.state"
 LOCK_NAME: Final = "exporter.lock"
 _MOST_TICKS_TO_CATCH_UP: Final = 1000
+# A ring that fills quickly is read again before it has gone this part of a lap; the rest is for a stalled exporter.
+_LAPS_BETWEEN_TICKS: Final = 0.25
+_SHORTEST_PAUSE_SECONDS: Final = 0.05
 
 _log = logging.getLogger(__name__)
 
@@ -106,6 +109,7 @@ class Exporter:
         self._host = HostSampler()
         self._ticked_at = self._saved_at = float("-inf")
         self._tick_seconds = 0.0
+        self._pause_seconds = settings.tick_seconds
         self._own_cpu_seen = 0.0
         self._write_failed = False
         self._thread = threading.Thread(target=self._run, name="exporter-tick", daemon=True)
@@ -199,19 +203,21 @@ class Exporter:
 
     def _run(self) -> None:
         """Tick until stopped; what one tick raises costs that tick."""
-        while not self._halt.wait(self.settings.tick_seconds):
+        while not self._halt.wait(self._pause_seconds):
             try:
                 self.tick()
             except Exception:  # noqa: BLE001 - see below; /healthz turns to stuck meanwhile
-                # An exporter that stops counting silently is worse than one that says the same each half second.
+                # An exporter that stops counting silently is worse than one that says the same each second.
                 _log.exception("a look at the rows failed; trying again")
 
     def _tick_locked(self) -> None:
         """Do one look; the caller holds the lock."""
         began = self._clock()
+        since = began - self._ticked_at
         if self._searching:
             self._search()
         self.follower.tick()
+        self._pause_seconds = pause_seconds(self.follower.laps_read, since, self.settings.tick_seconds)
         self._gather()
         # Added up like everything else, so that the total goes on over restarts.
         cpu = time.process_time()
@@ -298,6 +304,19 @@ class Exporter:
             deadline_seconds=settings.otlp_deadline_seconds,
             compress=settings.otlp_gzip,
         )
+
+
+def pause_seconds(laps: float, since_seconds: float, longest: float) -> float:
+    """Return how long to wait until the next look, so that no ring goes much of a lap meanwhile.
+
+    Args:
+        laps: How much of a ring the last look read, at most; 1 is a whole lap.
+        since_seconds: Time between that look and the one before.
+        longest: What the settings say.
+    """
+    if laps <= 0:
+        return longest
+    return min(longest, max(_SHORTEST_PAUSE_SECONDS, since_seconds * _LAPS_BETWEEN_TICKS / laps))
 
 
 def _take_folder(state_dir: Path) -> int:

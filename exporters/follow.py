@@ -110,9 +110,12 @@ class Follower:
         self._last_flight_bytes = last_flight_bytes
         self._holds_back = holds_back
         self._now = now_unix_ns
+        # How much of a ring the last tick read, at most: 1 is a whole lap.
+        self.laps_read = 0.0
 
     def tick(self) -> None:
         """Look at all files once."""
+        self.laps_read = 0.0
         try:
             paths = {path.name: path for path in list_rings(self.ring_dir)}
         except OSError as error:
@@ -211,6 +214,7 @@ class Follower:
     def _read_rows(self, followed: Followed) -> None:
         """Read and count new rows, a bounded number."""
         ring, state, totals = followed.ring, followed.state, self.state.totals
+        began = state.cursor
         head = ring.head()
         stop = min(head, state.cursor + _MOST_ROWS_A_TICK)
         while state.cursor < stop:
@@ -227,6 +231,7 @@ class Follower:
             # Cursor and totals move together: a state saved between two of them would count rows twice or never.
             state.cursor = batch.cursor
         followed.unread = max(0, head - state.cursor)
+        self.laps_read = max(self.laps_read, (state.cursor - began + followed.unread) / ring.layout.ring_rows)
 
     def _read_status(self, followed: Followed) -> None:
         """Add what the worker counted since its last status page."""

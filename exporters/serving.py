@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import logging
@@ -145,7 +146,31 @@ def serve_app(app: Starlette, listener: socket.socket, stopping: threading.Event
         limit_concurrency=MOST_CONNECTIONS,
     )
     if not stopping.is_set():
-        uvicorn.Server(config).run(sockets=[listener])
+        _QuietServer(config).run(sockets=[listener])
+
+
+class _QuietServer(uvicorn.Server):
+    """A server that sleeps until it is asked or told to stop, instead of looking ten times a second whether it is.
+
+    On a machine where other work takes the caches, ten looks are 1.4 ms of CPU a second.
+    """
+
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def main_loop(self) -> None:
+        """Refresh the Date header once a second until a signal comes."""
+        self._leave = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        # 0: the tick that refreshes the header. Asked at once, since the signal may have come before there was a loop.
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leave.wait(), 1.0)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at once."""
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._leave.set)
 
 
 def is_loopback(host: str) -> bool:

@@ -7,7 +7,8 @@ therefore kept in billionths.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Final
@@ -33,9 +34,11 @@ class Histogram:
     counts: list[int]
     total: int = 0
 
-    def add(self, counts: Iterable[int], total: int) -> None:
+    def add(self, counts: Sequence[int], total: int) -> None:
         """Add counts of the same buckets, and their sum."""
-        self.counts = [mine + int(theirs) for mine, theirs in zip(self.counts, counts, strict=True)]
+        if len(counts) != len(self.counts):
+            raise ValueError(f"{len(counts)} counts for a histogram of {len(self.counts)} buckets")
+        self.counts = list(map(operator.add, self.counts, counts))
         self.total += total
 
 

@@ -92,18 +92,21 @@ def assemble(
     return rows
 
 
-def join_rows(parts: Sequence[Rows], newest: Revision) -> Rows:
-    """Return rows of several reads under each other in the newest revision, of which each part's is a prefix.
+def join_rows(parts: Sequence[Rows], newest: Revision | None = None) -> Rows:
+    """Return rows of several reads under each other.
 
     Args:
-        parts: Rows, each part in the revision that was the newest when it was read.
-        newest: The revision to return them in.
+        parts: Rows, each part in the revision that was the newest when it was read; one part at least, or *newest*.
+        newest: The revision to return them in, of which each part's is a prefix; by default that of the first.
     """
-    if len(parts) == 1 and parts[0].dtype == newest.dtype:
-        return parts[0]
+    dtype = parts[0].dtype if newest is None else newest.dtype
+    if newest is None or all(part.dtype == dtype for part in parts):
+        if len(parts) == 1:
+            return parts[0]
+        # By bytes: numpy copies structured rows column by column.
+        return np.concatenate([np.empty(0, np.uint8), *(part.view(np.uint8) for part in parts)]).view(dtype)
     rows = np.repeat(newest.blank(), sum(map(len, parts)))
-    # By bytes: numpy copies structured rows column by column.
-    flat: npt.NDArray[Any] = rows.view(np.uint8).reshape(len(rows), newest.dtype.itemsize)
+    flat: npt.NDArray[Any] = rows.view(np.uint8).reshape(len(rows), dtype.itemsize)
     at = 0
     for part in parts:
         size = part.dtype.itemsize

@@ -21,8 +21,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
 from exporters.archive.blocks import Part
 from exporters.archive.bounds import Limits, check_room, keep_bounds
 from exporters.archive.keys import remember_key
@@ -33,6 +31,7 @@ from exporters.gauges import Gauges
 from exporters.ring_folder import READ_ERRORS as RING_ERRORS
 from exporters.totals import Totals
 from probes.reader import RingFile, list_rings
+from probes.row_check import join_rows
 
 __all__ = ["Archiver"]
 
@@ -299,7 +298,7 @@ class Archiver:
                 break
         lost["overwritten"] += sum(batch.lost for batch in batches)
         lost["torn"] += sum(batch.torn for batch in batches)
-        rows: Any = np.concatenate([batch.rows for batch in batches]) if batches else ring.read(cursor, 0).rows
+        rows: Any = join_rows([batch.rows for batch in batches]) if batches else ring.read(cursor, 0).rows
         return Part(name, ring.header, ring.strings(), rows, cursor)
 
     def _keep_bounds(self) -> None:

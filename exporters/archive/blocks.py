@@ -101,13 +101,15 @@ def blocks_of(parts: Sequence[Part]) -> list[tuple[BlockInfo, Rows]]:
 
 def pack(rows: Rows) -> Rows:
     """Return the rows' bytes as a block holds them."""
-    plain = rows.copy()
-    for column in INDEXED:
-        plain[column] = 0
-    planes = np.ascontiguousarray(plain.view(np.uint8).reshape(len(plain), plain.dtype.itemsize).T)
+    flat = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
+    first = flat[0].copy()
     # Most bytes are the same in all rows (absent columns, high bytes): left out, they cost no inflating either.
-    differs = (planes != planes[:, :1]).any(axis=1)
-    return np.concatenate([planes[:, 0], differs.astype(np.uint8), planes[differs].reshape(-1)])
+    differs = (flat != first).any(axis=0)
+    places: Mapping[str, Any] = rows.dtype.fields or {}
+    for column in INDEXED:
+        kind, at = places[column][:2]
+        first[at : at + kind.itemsize], differs[at : at + kind.itemsize] = 0, False
+    return np.concatenate([first, differs.view(np.uint8), flat[:, differs].T.reshape(-1)])
 
 
 def unpack(packed: Rows, count: int, dtype: np.dtype[Any]) -> Rows:

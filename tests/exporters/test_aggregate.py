@@ -223,3 +223,12 @@ def test_odd_times_never_count_below_zero() -> None:
     )
     huge = in_front(sentiment_in_preprocess__start_ns=0, sentiment_in_preprocess__duration_ns=2**63 + 5)
     assert {("(none)",): 0} == filter_totals(late) == filter_totals(huge)
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=20))
+def test_sums_are_exact_for_long_durations(durations: list[int]) -> None:
+    """Minutes in nanoseconds need more than 32 bits, of which none may be lost."""
+    rows = rows_of([{"duration_ns": duration, "input_length": 40} for duration in durations])
+    found = aggregate(rows, STRINGS, ()).histograms["model_latency_seconds"]["short",]
+
+    assert (sum(durations), len(durations)) == (found.total, sum(found.counts))

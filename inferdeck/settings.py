@@ -42,6 +42,9 @@ class StackSettings(BaseSettings):
     triage_port: int = Port
     prometheus_port: int = Port
     alertmanager_port: int = Port
+    # of the compose stack alone
+    grafana_port: int = Port
+    jaeger_port: int = Port
     service_workers: int = Field(ge=1, le=64)
     scrape_interval_seconds: int = Field(ge=1, le=15)
     ready_timeout_seconds: float = Field(gt=0)

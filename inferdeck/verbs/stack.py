@@ -14,31 +14,79 @@ __all__ = ["down", "status", "up"]
 
 @click.command(short_help="Start the whole stack.")
 @click.option("--foreground", is_flag=True, help="Stay, show what happens, and stop everything on Ctrl-C.")
+@click.option(
+    "--stack",
+    type=click.Choice(["embedded", "compose"]),
+    default="embedded",
+    show_default=True,
+    help="Processes of this machine, or containers with Grafana and Jaeger as well.",
+)
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Compose: a profile of the file as well.")
+@click.option("--without", multiple=True, metavar="PART", help="Compose: a part that shall not start.")
+@click.option("--scale", type=click.IntRange(1, 16), default=1, metavar="N", help="Compose: containers of the service.")
+@click.option("--build/--no-build", default=True, help="Compose: build our images first, or take those that are there.")
 @reports
-def up(*, foreground: bool, quiet: bool) -> Outcome:
+def up(*, foreground: bool, stack: str, quiet: bool, **compose: Any) -> Outcome:
     r"""Start the whole stack: service, exporter, triage, Alertmanager, Prometheus.
 
     Returns when every part is ready, and prints where each is found. Trains the model when there is none (about half a
     minute). Without Prometheus on this machine the rest still runs, and what is missing is said. When a stack runs
     and a part of it has ended, that part is started again.
 
+    With --stack compose the same runs in containers (docker compose, else podman-compose), beside Grafana and Jaeger;
+    the secrets it needs are written to .env, readable by you alone.
+
     \b
     Examples:
       inferdeck up
+      inferdeck up --stack compose --scale 3
       INFERDECK_STACK_SERVICE_PORT=18080 inferdeck up
       inferdeck up --foreground
     """
+    if stack == "compose":
+        return _compose_up(foreground=foreground, quiet=quiet, **compose)
+    _refuse_compose_options(compose)
+
     from inferdeck.settings import load_settings
     from inferdeck.stack.commands import stack_urls
     from inferdeck.stack.commands import up as start_stack
+    from inferdeck.stack.compose.commands import refuse_beside_compose
     from inferdeck.terminal import progress_bar, sayer
 
+    settings = load_settings()
+    refuse_beside_compose(settings)
     with progress_bar("training the model", quiet=quiet) as progress:
-        state = start_stack(load_settings(), sayer(quiet=quiet), progress, foreground=foreground)
+        state = start_stack(settings, sayer(quiet=quiet), progress, foreground=foreground)
     missing = {part.name: part.left_out for part in state.parts if part.left_out}
     urls = stack_urls(state)
     payload = {"urls": urls, "missing": missing, "state_dir": state.state_dir, "ring_dir": state.ring_dir}
     return Outcome(payload, 0, lambda console: console.print(f"up: {urls['service']}   next: inferdeck status"))
+
+
+def _refuse_compose_options(compose: dict[str, Any]) -> None:
+    if compose["profiles"] or compose["without"] or compose["scale"] != 1 or not compose["build"]:
+        raise click.UsageError("--profile, --without, --scale and --no-build belong to --stack compose")
+
+
+def _compose_up(*, foreground: bool, quiet: bool, **compose: Any) -> Outcome:
+    from inferdeck.settings import load_settings
+    from inferdeck.stack.compose.commands import compose_up, compose_urls
+    from inferdeck.terminal import sayer
+
+    if foreground:
+        raise click.UsageError("--foreground belongs to the embedded stack; follow containers with `docker logs -f`")
+    settings = load_settings()
+    project, containers = compose_up(settings, sayer(quiet=quiet), **compose)
+    urls = compose_urls(containers)
+    payload = {
+        "urls": urls,
+        "missing": dict.fromkeys(compose["without"], "left out as asked"),
+        "state_dir": str(settings.state_path),
+        "ring_dir": f"volume {project.name}_rows",
+    }
+    lines = [f"{name}: {url}" for name, url in urls.items()]
+    lines += [f"secrets: {project.env_file}", "next: inferdeck status"]
+    return Outcome(payload, 0, lambda console: console.print("\n".join(lines), markup=False, soft_wrap=True))
 
 
 @click.command()
@@ -60,9 +108,15 @@ def down(*, purge: bool, quiet: bool) -> Outcome:
     """
     from inferdeck.settings import load_settings
     from inferdeck.stack.commands import down as stop_stack
+    from inferdeck.stack.compose.commands import compose_down
+    from inferdeck.stack.compose.project import read_project
 
     del quiet
-    payload = stop_stack(load_settings(), purge=purge)
+    settings = load_settings()
+    if (project := read_project(settings.state_path)) is not None:
+        payload = compose_down(project, settings.state_path, purge=purge)
+    else:
+        payload = stop_stack(settings, purge=purge)
     return Outcome(payload, 0, lambda console: console.print(down_line(payload), markup=False, soft_wrap=True))
 
 
@@ -93,11 +147,14 @@ def status(*, quiet: bool) -> Outcome:
       inferdeck status --json
     """
     from inferdeck.settings import load_settings
+    from inferdeck.stack.compose.project import read_project
+    from inferdeck.stack.compose.status import describe_project
     from inferdeck.stack.state import read_state
     from inferdeck.stack.status import describe
     from inferdeck.stack.status_view import show_status
 
     del quiet
     state_dir = load_settings().state_path
-    payload = describe(read_state(state_dir), state_dir)
+    project = read_project(state_dir)
+    payload = describe_project(project, state_dir) if project else describe(read_state(state_dir), state_dir)
     return Outcome(payload, 0 if payload["state"] == "up" else 1, lambda console: show_status(console, payload))

@@ -17,7 +17,9 @@ from inferdeck.stack.state import read_state
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["prometheus_url", "run_triage", "triage_bundle"]
+    from runbooks.sources import Sources
+
+__all__ = ["open_sources", "prometheus_url", "run_triage", "triage_bundle"]
 
 
 def prometheus_url(settings: StackSettings) -> str:
@@ -68,11 +70,53 @@ def _keep(answer: dict[str, Any], state_dir: Path) -> dict[str, Any]:
         return answer
 
 
-def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | None, at: str | None) -> Outcome:
+def open_sources(settings: StackSettings, mapping: str | None, url: str | None, job: str | None) -> Sources:
+    """Return where evidence comes from: the stack's, or a service without our rows by a mapping.
+
+    Args:
+        settings: Where the stack is.
+        mapping: Name of a shipped mapping, or a file; `INFERDECK_TRIAGE_MAPPING` when absent.
+        url: Prometheus; the settings' when absent.
+        job: The foreign service's scrape job; `INFERDECK_TRIAGE_JOB` when absent, else looked for.
+
+    Raises:
+        CannotRun: If the mapping cannot be used or the address is none.
+    """
+    from runbooks.mapping.load import MappingError, find_mapping
+    from runbooks.sources import Sources
+
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise CannotRun(f"{url} is no address of Prometheus", "give http://HOST:PORT")
+    url = url or prometheus_url(settings)
+    # An empty variable is an unset one.
+    mapping = mapping or os.environ.get("INFERDECK_TRIAGE_MAPPING") or None
+    if mapping is None:
+        if job is not None:
+            raise CannotRun("--job says nothing without a mapping", "add --mapping NAME")
+        return Sources.open(ring_folder(settings), url, settings.state_path / "archive")
+    try:
+        return Sources.foreign(find_mapping(mapping), url, job or os.environ.get("INFERDECK_TRIAGE_JOB") or None)
+    except MappingError as error:
+        raise CannotRun(str(error)) from error
+
+
+def run_triage(
+    settings: StackSettings,
+    *,
+    alert: str | None,
+    payload: Path | None,
+    at: str | None,
+    mapping: str | None = None,
+    url: str | None = None,
+    job: str | None = None,
+) -> Outcome:
     """Ask what is wrong, now or at a time.
 
     Args:
         settings: Where the stack is.
+        mapping: Of a service without our rows: name or file of the mapping.
+        url: Prometheus; the stack's when absent.
+        job: The foreign service's scrape job.
         alert: Name of the alert that fired.
         payload: File with a notification, - for stdin.
         at: Time to look at, ISO 8601 or Unix seconds.
@@ -83,16 +127,15 @@ def run_triage(settings: StackSettings, *, alert: str | None, payload: Path | No
     from runbooks.engine import triage
     from runbooks.payloads import PayloadError
     from runbooks.report import render
-    from runbooks.sources import Sources
 
     notification = _read_notification(payload) if payload is not None else None
-    sources = Sources.open(ring_folder(settings), prometheus_url(settings), settings.state_path / "archive")
+    sources = open_sources(settings, mapping, url, job)
     try:
         answer = triage(sources, alert=alert, payload=notification, at=at)
     except (PayloadError, ValueError) as error:
         raise CannotRun(str(error), "see `inferdeck triage --help`") from error
     answer = _keep(answer, settings.state_path)
-    if answer["abstained"] and read_state(settings.state_path) is None:
+    if answer["abstained"] and sources.mapping is None and read_state(settings.state_path) is None:
         # stdout is the report: this is about where it was looked for
         sys.stderr.write(f"inferdeck: {wrong_folder(settings.state_path)}\n")
     return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))

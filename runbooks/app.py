@@ -12,6 +12,7 @@ from typing import Any
 from exporters.serving import listen, run_until_stopped, serve_app, stopped_by_signals
 from runbooks.engine import triage
 from runbooks.inbox import Inbox
+from runbooks.mapping.load import find_mapping
 from runbooks.settings import TriageSettings
 from runbooks.sources import LoneRows, Sources
 from runbooks.store import ReportStore
@@ -40,8 +41,11 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
 def make_watch(settings: TriageSettings) -> TriageWatch:
     """Return the thread that works off the incidents of a state folder; it is not started."""
     archive = settings.state_dir / "archive"
-    sources = Sources.open(settings.ring_dir, settings.prometheus_url or None, archive)
-    if settings.ring_dir is None:
+    if settings.mapping:
+        sources = Sources.foreign(find_mapping(settings.mapping), settings.prometheus_url, settings.job or None)
+    else:
+        sources = Sources.open(settings.ring_dir, settings.prometheus_url or None, archive)
+    if settings.ring_dir is None and not settings.mapping:
         sources = replace(sources, rows=LoneRows(archive))
 
     def look(alert: str, at: float) -> Mapping[str, Any]:

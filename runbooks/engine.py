@@ -12,6 +12,7 @@ from typing import Any, Final
 from runbooks.differs import what_differs
 from runbooks.evidence import Evidence, StepResult, Window
 from runbooks.impact import iso, measure_impact, worst_traces
+from runbooks.mapping.told import absent_metrics, mapping_told
 from runbooks.onset import find_window, first_known
 from runbooks.pages import Page, load_pages
 from runbooks.payloads import Notification, parse_payload
@@ -21,6 +22,7 @@ from runbooks.sources import Missing, Sources, gather
 from runbooks.steps.registry import STEPS, StepFunction
 from runbooks.unknown_alert import unknown_alert
 from runbooks.unusual import unusual_signals
+from runbooks.without_rows import symptoms, untold, without_rows
 
 __all__ = ["LOOKBACK_SECONDS", "When", "triage"]
 
@@ -72,7 +74,12 @@ def triage(
     failures = [page for page in known.values() if page.kind == "failure"]
     measured = _measure(evidence, {step.run for page in known.values() for step in page.steps})
     candidates = rank([score_page(page, measured) for page in failures])
-    return _result(evidence, missing, candidates, measured=measured, alert=alert, pages=known)
+    result = _result(evidence, missing, candidates, measured=measured, alert=alert, pages=known)
+    absent = absent_metrics(sources.mapping, evidence) if sources.mapping else {}
+    return result | {
+        "cannot_be_told": untold(evidence, absent),
+        "mapping": mapping_told(sources.mapping, absent) if sources.mapping else None,
+    }
 
 
 def unix(when: When) -> float:
@@ -141,7 +148,10 @@ def _measure(evidence: Evidence, names: set[str], steps: Mapping[str, StepFuncti
     measured: dict[str, StepResult] = {}
     evidence.slow()  # shared by many steps: once, before they run side by side
     pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="triage-step")
-    started = {name: pool.submit(steps[name], evidence) for name in sorted(names)}
+    for name in names - set(steps):
+        # A page of another version: it costs that step, and `inferdeck check` names the page.
+        measured[name] = StepResult(name, None, "none", detail="step missing: this version has no such step")
+    started = {name: pool.submit(steps[name], evidence) for name in sorted(names & set(steps))}
     deadline = time.monotonic() + STEPS_SECONDS
     for name, future in started.items():
         try:
@@ -153,6 +163,10 @@ def _measure(evidence: Evidence, names: set[str], steps: Mapping[str, StepFuncti
                 name, None, "none", detail=f"failed: {type(error).__name__}: {str(error)[:120]}"
             )
     pool.shutdown(wait=False, cancel_futures=True)
+    if evidence.rows is None:
+        for name, one in measured.items():
+            if one.value is None and one.source == "ring":
+                measured[name] = replace(one, detail=without_rows(one.detail))
     return measured
 
 
@@ -171,6 +185,7 @@ def _result(
     others = [one for one in candidates[1:] if one.nameable] if named else []
     page = named.page if named else next((one for one in pages.values() if one.alert == alert), None)
     unusual = [] if named else unusual_signals(evidence)
+    shown = symptoms(evidence)
     differs = what_differs(evidence)
     return {
         "alert": alert,
@@ -186,7 +201,7 @@ def _result(
             "slug": named.page.slug if named else None,
             "layer": named.page.layer if named else None,
             "confidence": round(named.confidence if named else max((c.confidence for c in candidates), default=0.0), 3),
-            "summary": _summary(window, named, others, differs=differs, unusual=unusual, missing=missing)
+            "summary": _summary(window, named, others, differs=differs, unusual=unusual, missing=missing, shown=shown)
             + unknown_alert(alert, [one.alert for one in pages.values()]),
         },
         "impact": measure_impact(evidence),
@@ -203,6 +218,7 @@ def _result(
             for one in candidates
         ],
         "evidence": _evidence(candidates, measured, pages),
+        "symptoms": shown,
         "unusual": unusual,
         "missing_sources": [one.source for one in missing],
         "missing": [{"source": one.source, "reason": one.reason, "cost": one.cost} for one in missing],
@@ -221,6 +237,7 @@ def _summary(
     differs: dict[str, Any],
     unusual: list[dict[str, Any]],
     missing: list[Missing],
+    shown: list[dict[str, Any]],
 ) -> str:
     if named:
         since = f" Since {iso(window.onset)}." if window.onset is not None else ""
@@ -228,6 +245,9 @@ def _summary(
         return f"{named.page.summary}{since}{beside}"
     if len(missing) == 2:
         return "Nothing can be told: neither Prometheus nor rows could be read."
+    if shown:
+        # Without rows no cause may be nameable; what users feel can still be said.
+        return f"No cause can be named without rows. The metrics tell: {'; '.join(one['text'] for one in shown)}."
     if unusual:
         first = unusual[0]
         hit = f" Hit: {differs['summary']}." if differs["findings"] else ""

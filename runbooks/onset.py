@@ -13,6 +13,7 @@ from runbooks.evidence import Evidence, Series, Window
 from runbooks.lives import STARTING, died, lived_through
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.targets import down_at
+from runbooks.without_rows import failed_share_over
 
 __all__ = ["Signal", "find_window", "first_known", "watched"]
 
@@ -103,6 +104,9 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
+    requests = evidence.get(signals.REQUESTS)
+    if requests and evidence.rows is None:
+        yield Signal("failed share (counter)", edges, failed_share_over(requests, edges), 0.03)
     if evidence.rows is not None:
         yield from _row_signals(evidence, evidence.rows, edges)
 

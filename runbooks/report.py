@@ -25,8 +25,10 @@ def render(result: Mapping[str, Any]) -> str:
         _differs(result["differs"]),
         _evidence(result),
         _candidates(result["candidates"], bool(result["abstained"])),
+        _symptoms(result.get("symptoms") or ()),
         _unusual(result["unusual"]),
         _missing(result["missing"]),
+        _untold(result.get("cannot_be_told") or ()),
         _next(result),
     )
     return "\n".join("\n".join(lines) for part in parts if (lines := list(part))) + "\n"
@@ -130,6 +132,24 @@ def _lacks(candidate: Mapping[str, Any]) -> list[str]:
             return found
     bounds = (("score", LEAST_SCORE), ("confidence", LEAST_CONFIDENCE))
     return [f"its {name} is below {least:g}" for name, least in bounds if candidate[name] < least]
+
+
+def _symptoms(symptoms: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    if not symptoms:
+        return
+    yield "What the metrics alone tell"
+    for one in symptoms:
+        yield f"  {one['layer']:10} {one['symptom']}: {one['text']}"
+    yield ""
+
+
+def _untold(untold: Sequence[str]) -> Iterator[str]:
+    if not untold:
+        return
+    yield "Cannot be told"
+    for text in untold:
+        yield from _wrapped(text)
+    yield ""
 
 
 def _unusual(unusual: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from exporters.serving import is_loopback
 from runbooks.engine import LOOKBACK_SECONDS
+from runbooks.mapping.load import find_mapping
 from runbooks.store import MOST_REPORTS
 
 __all__ = ["TriageSettings"]
@@ -27,6 +28,8 @@ class TriageSettings(BaseSettings):
         most_reports: Reports that are kept.
         most_waiting: Incidents that may wait; more are refused, so that the sender tries again.
         lookback_seconds: How far back a triage looks.
+        mapping: Of a service without our rows: name or file of the mapping by which its own metrics are read.
+        job: Its scrape job; looked for when empty.
     """
 
     model_config = SettingsConfigDict(env_prefix="INFERDECK_TRIAGE_", extra="ignore", populate_by_name=True)
@@ -45,6 +48,8 @@ class TriageSettings(BaseSettings):
     most_reports: int = Field(default=MOST_REPORTS, ge=1, le=10_000)
     most_waiting: int = Field(default=100, ge=1, le=10_000)
     lookback_seconds: float = Field(default=LOOKBACK_SECONDS, ge=60, le=86_400)
+    mapping: str = ""
+    job: str = ""
 
     @field_validator("state_dir", mode="before")
     @classmethod
@@ -64,6 +69,14 @@ class TriageSettings(BaseSettings):
         """Refuse what is no HTTP address."""
         if value and not value.startswith(("http://", "https://")):
             raise ValueError("must start with http:// or https://, such as http://127.0.0.1:19090")
+        return value
+
+    @field_validator("mapping")
+    @classmethod
+    def _known_mapping(cls, value: str) -> str:
+        """Refuse a mapping that cannot be used at the start, and not at the first incident."""
+        if value:
+            find_mapping(value)
         return value
 
     @model_validator(mode="after")

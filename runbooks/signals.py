@@ -15,6 +15,8 @@ __all__ = [
     "BLOCKED",
     "CONTRACT_REASONS",
     "CPU",
+    "DESCRIPTORS",
+    "DESCRIPTORS_RATIO",
     "DISK_BYTES",
     "DISK_RATIO",
     "EXPORTER_JOB",
@@ -69,6 +71,8 @@ IN_FLIGHT: Final = "model_requests_in_flight"
 OLDEST: Final = "model_oldest_request_age_seconds"
 RESIDENT: Final = "runtime_process_resident_memory_bytes"
 HOST_CPU: Final = "runtime_host_cpu_ratio"
+DESCRIPTORS: Final = "runtime_open_file_descriptors"
+DESCRIPTORS_RATIO: Final = "runtime_file_descriptors_used_ratio"
 UNREAD: Final = "telemetry_ring_unread_rows"
 LOST: Final = "telemetry_rows_lost_total"
 PHASE: Final = "runtime_phase"
@@ -105,6 +109,8 @@ QUERIES: Final = (
     OLDEST,
     RESIDENT,
     HOST_CPU,
+    DESCRIPTORS,
+    DESCRIPTORS_RATIO,
     UNREAD,
     LOST,
     PHASE,

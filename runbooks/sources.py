@@ -12,6 +12,8 @@ from typing import Final, Protocol, TypeVar
 from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
 from runbooks import signals
 from runbooks.evidence import Evidence, Series, Window
+from runbooks.mapping.model import MetricMapping
+from runbooks.mapping.source import MappedSource
 from runbooks.prometheus_source import PrometheusSource, SourceMissingError
 from runbooks.row_source import RowSource
 from runbooks.rows import Rows
@@ -62,10 +64,23 @@ class Sources:
     Attributes:
         prometheus: Metrics.
         rows: Requests.
+        mapping: Of a service that has no rows of ours: which of its metrics stand for ours.
     """
 
     prometheus: Metrics | None = None
     rows: Requests | None = None
+    mapping: MetricMapping | None = None
+
+    @classmethod
+    def foreign(cls, mapping: MetricMapping, prometheus_url: str, job: str | None = None) -> Sources:
+        """Return the one source of a service without our rows; nothing is read yet.
+
+        Args:
+            mapping: Which of its metrics stand for ours.
+            prometheus_url: Prometheus that scrapes it.
+            job: Its scrape job; looked for when absent.
+        """
+        return cls(MappedSource(prometheus_url, mapping, job), None, mapping)
 
     @classmethod
     def open(
@@ -131,7 +146,7 @@ def gather(
     if sources.rows is not None:
         requests = pool.submit(sources.rows.collect, since, until)
     series = _result("prometheus", metrics, deadline, missing)
-    rows = _result("ring", requests, deadline, missing)
+    rows = _result("ring", requests, deadline, missing, _absent_rows(sources.mapping))
     # A source past its deadline must not hold the verdict back.
     pool.shutdown(wait=False, cancel_futures=True)
     if series is not None and not any(series.values()):
@@ -140,9 +155,19 @@ def gather(
     return Evidence(Window(since, until), series, rows, clock()), missing
 
 
-def _result(source: str, future: Future[_T] | None, deadline: float, missing: list[Missing]) -> _T | None:
+def _absent_rows(mapping: MetricMapping | None) -> str:
+    return "not configured" if mapping is None else f"the service writes none; its metrics are read by {mapping.name}"
+
+
+def _result(
+    source: str,
+    future: Future[_T] | None,
+    deadline: float,
+    missing: list[Missing],
+    absent: str = "not configured",
+) -> _T | None:
     if future is None:
-        missing.append(Missing(source, "not configured", COSTS[source]))
+        missing.append(Missing(source, absent, COSTS[source]))
         return None
     try:
         return future.result(timeout=max(deadline - time.monotonic(), 0.0))

@@ -19,7 +19,15 @@ LEAST_SCORE: Final = 4.0
 _LAYERS: Final = {"model": "model", "runtime": "runtime", "telemetry": "telemetry", "gpu": "gpu", "data": "data"}
 # Labels that tell series of one metric apart for people; `le` and the scrape's own are not among them.
 _LABELS: Final = ("stage", "outcome", "reason", "source", "generation", "input_bucket", "job")
-_GAUGES: Final = (signals.IN_FLIGHT, signals.OLDEST, signals.RESIDENT, signals.HOST_CPU, signals.UNREAD, signals.UP)
+_GAUGES: Final = (
+    signals.IN_FLIGHT,
+    signals.OLDEST,
+    signals.RESIDENT,
+    signals.DESCRIPTORS,
+    signals.HOST_CPU,
+    signals.UNREAD,
+    signals.UP,
+)
 _COUNTERS: Final = (signals.BLOCKED, signals.REQUESTS, signals.LOST, signals.GC_PAUSE)
 
 

@@ -71,12 +71,26 @@ def trace(
 )
 @click.option("--at", metavar="TIME", help="Time to look at: ISO 8601 or Unix seconds; now by default.")
 @click.option("--bundle", type=click.Path(path_type=Path), metavar="FILE", help="Look at a file of `inferdeck bundle`.")
+@click.option("--mapping", metavar="NAME|FILE", help="For a service without our rows: how its metrics map to ours.")
+@click.option("--prometheus", "url", metavar="URL", help="Prometheus to ask; the stack's by default.")
+@click.option("--job", metavar="NAME", help="With --mapping: the service's scrape job, when several have the metrics.")
 @reports
-def triage(*, alert: str | None, payload: Path | None, at: str | None, bundle: Path | None, quiet: bool) -> Outcome:
+def triage(
+    *,
+    alert: str | None,
+    payload: Path | None,
+    at: str | None,
+    bundle: Path | None,
+    mapping: str | None,
+    url: str | None,
+    job: str | None,
+    quiet: bool,
+) -> Outcome:
     r"""Name the layer and the cause of what is wrong, with the evidence; or say that nothing can be named.
 
     Without options it asks what is wrong right now. Works with Prometheus or the rows missing, and says what that
-    costs. Exit 0 when a cause is named, 1 when triage abstains.
+    costs. A service that is not ours is judged by its own metrics with --mapping; what they cannot tell is said.
+    Exit 0 when a cause is named, 1 when triage abstains.
 
     \b
     Examples:
@@ -85,13 +99,14 @@ def triage(*, alert: str | None, payload: Path | None, at: str | None, bundle: P
       inferdeck triage --payload notification.json --json
       inferdeck triage --at 2026-01-01T03:00:00Z
       inferdeck triage --bundle incident.tar.gz
+      inferdeck triage --mapping fastapi-instrumentator --prometheus http://127.0.0.1:9090
     """
     from inferdeck.settings import load_settings
     from inferdeck.triage_command import run_triage, triage_bundle
 
     del quiet
     if bundle is not None:
-        if alert or payload or at:
-            raise click.UsageError("--bundle holds its own alert and time")
+        if alert or payload or at or mapping or url or job:
+            raise click.UsageError("--bundle holds its own alert, time and sources")
         return triage_bundle(bundle)
-    return run_triage(load_settings(), alert=alert, payload=payload, at=at)
+    return run_triage(load_settings(), alert=alert, payload=payload, at=at, mapping=mapping, url=url, job=job)

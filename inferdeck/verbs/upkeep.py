@@ -13,28 +13,38 @@ __all__ = ["build", "check", "doctor", "export", "train"]
 
 
 @click.command(short_help="Look whether this machine can run the stack.")
+@click.option("--mapping", metavar="NAME|FILE", help="Instead: which metrics of this mapping a Prometheus has.")
+@click.option("--prometheus", "url", metavar="URL", help="That Prometheus; the stack's by default.")
+@click.option("--job", metavar="NAME", help="The service's scrape job, when several have the metrics.")
 @reports
-def doctor(*, quiet: bool) -> Outcome:
+def doctor(*, mapping: str | None, url: str | None, job: str | None, quiet: bool) -> Outcome:
     r"""Look whether this machine can run the stack, and how the running one is.
 
     Exit 1 when something is broken; each line that is not ok says how to mend it.
 
     \b
-    Example:
+    Examples:
       inferdeck doctor
+      inferdeck doctor --mapping triton --prometheus http://127.0.0.1:9090
     """
     from inferdeck.checks import report
     from inferdeck.doctor import examine
     from inferdeck.settings import load_settings
 
     del quiet
+    if mapping is not None:
+        from inferdeck.doctor_mapping import examine_mapping
+
+        return report(examine_mapping(load_settings(), mapping, url, job))
+    if url or job:
+        raise click.UsageError("--prometheus and --job go with --mapping")
     return report(examine(load_settings()))
 
 
 @click.command(short_help="Check alerts, runbooks and schemas.")
 @reports
 def check(*, quiet: bool) -> Outcome:
-    r"""Check alerts, generated files, runbooks and schemas; starts and changes nothing.
+    r"""Check alerts, generated files, runbooks, mappings and schemas; starts and changes nothing.
 
     \b
     Example:

@@ -1,0 +1,1 @@
+"""A service without our rows: its own metrics read under our names, by a mapping file."""

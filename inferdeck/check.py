@@ -17,14 +17,15 @@ def examine(root: Path = ROOT) -> list[Check]:
     Args:
         root: The checkout, or the folder of the installed packages.
     """
-    looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "schemas": _schemas}
+    looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "mappings": _mappings, "schemas": _schemas}
     return [check for name, look in looks.items() for check in guarded(name, look)]
 
 
 def _alerts(root: Path) -> Iterator[Check]:
     from alerts.check import check
+    from alerts.grafana.check import check_grafana
 
-    for finding in check(root):
+    for finding in (*check(root), *check_grafana(root)):
         yield Check(finding.name, finding.state, finding.detail, finding.mend)
 
 
@@ -39,6 +40,26 @@ def _runbooks() -> Iterator[Check]:
     else:
         steps = {step.run for page in pages.values() for step in page.steps}
         yield Check("runbooks: pages", "ok", f"{len(pages)} pages with {len(steps)} steps, all of them there")
+
+
+def _mappings(folder: Path | None = None) -> Iterator[Check]:
+    """The shipped mappings for services without our rows, as triage would read them."""
+    from runbooks.mapping.load import READY, MappingError, load_mapping
+
+    wrong, names = [], []
+    for path in sorted((folder or READY).glob("*.yaml")):
+        try:
+            mapping = load_mapping(path)
+        except MappingError as error:
+            wrong += str(error).splitlines()
+            continue
+        names.append(mapping.name)
+        if mapping.name != path.stem:
+            wrong.append(f"{path.name}:1: name {mapping.name!r}: the file must be {mapping.name}.yaml")
+    if wrong:
+        yield from (Check("mappings", "fail", sentence, "mend the file") for sentence in wrong)
+    else:
+        yield Check("mappings", "ok", ", ".join(names))
 
 
 def _schemas() -> Iterator[Check]:

@@ -1,1 +1,1 @@
-"""Dashboards as code: builders of Grafana dashboards and provisioning come here; names come from exporters.names."""
+"""Dashboards as code: boards in `boards/`, built to Grafana's JSON in `generated/`; names come from exporters.names."""

@@ -209,13 +209,13 @@ def end_project(project: Project, *, purge: bool) -> list[dict[str, Any]]:
         CannotRun: If the engine refuses.
     """
     there = read_containers(project.engine, project.name)
-    if project.engine.name == "podman":
-        # podman-compose ends only the first container of a scaled part, and then fails at the network
-        for one in there:
-            if one.part != one.service:
-                words = (*project.engine.containers, "rm", "--force", "--time", "10", one.name)
-                subprocess.run(words, capture_output=True, timeout=STOP_SECONDS, check=False)
-    done = run_compose(project, "down", *(["--volumes"] if purge else []), timeout_seconds=STOP_SECONDS)
+    words = ("down", *(["--volumes"] if purge else []))
+    done = run_compose(project, *words, timeout_seconds=STOP_SECONDS)
+    # podman-compose ends only the first container of a scaled part, and then fails at network and volumes
+    if project.engine.name == "podman" and (more := read_containers(project.engine, project.name)):
+        remove = (*project.engine.containers, "rm", "--force", "--time", "10", *(one.name for one in more))
+        subprocess.run(remove, capture_output=True, timeout=STOP_SECONDS, check=False)
+        done = run_compose(project, *words, timeout_seconds=STOP_SECONDS)
     left = read_containers(project.engine, project.name)
     if done.returncode != 0 or left:
         names = ", ".join(one.name for one in left) or last_words(done)

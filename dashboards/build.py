@@ -58,7 +58,7 @@ def build_board(board: Board, alerts: Mapping[str, AlertFacts]) -> dict[str, Any
         row = dashboard.Row(section.title).id(_FIRST_HEADING + number)
         built.with_row(row.grid_pos(models.GridPos(h=heading.h, w=heading.w, x=heading.x, y=heading.y)))
         for panel, place in placed:
-            built.with_panel(build_panel(panel, place, alerts))
+            built.with_panel(build_panel(board.name, panel, place, alerts))
     whole = json.loads(encoder.JSONEncoder(sort_keys=True).encode(built.build()))
     return _clean(whole)
 

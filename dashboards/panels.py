@@ -41,10 +41,11 @@ _Any = (
 _LAST: Final = "lastNotNull"
 
 
-def build_panel(panel: Panel, place: Place, alerts: _Alerts) -> _Any:
+def build_panel(board: str, panel: Panel, place: Place, alerts: _Alerts) -> _Any:
     """Return the panel in Grafana's format, yet to be built.
 
     Args:
+        board: Name of its board.
         panel: The panel.
         place: Where it stands.
         alerts: What the catalogue says.
@@ -52,7 +53,7 @@ def build_panel(panel: Panel, place: Place, alerts: _Alerts) -> _Any:
     built = _KINDS[panel.kind](panel, alerts)
     built.id(panel.id).title(panel.title).description(panel.description)
     built.grid_pos(models.GridPos(h=place.h, w=place.w, x=place.x, y=place.y))
-    built.datasource(reference(panel.source)).links(links(panel.alerts, alerts))
+    built.datasource(reference(panel.source)).links(links(f"{board}/{panel.key}", panel.alerts, alerts))
     built.targets([target(panel, query, number) for number, query in enumerate(panel.queries)])
     built.no_value(panel.no_data)
     if panel.kind != "text":

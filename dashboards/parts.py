@@ -58,19 +58,23 @@ def target(panel: Panel, query: Query, number: int) -> cog_builder.Builder[varia
     return built
 
 
-def links(slugs: Sequence[str], alerts: Mapping[str, AlertFacts]) -> list[cog_builder.Builder[models.DashboardLink]]:
-    """Return the links to the runbooks of alerts; a slug that the catalogue does not hold (yet) gets none.
+def links(
+    key: str, slugs: Sequence[str], alerts: Mapping[str, AlertFacts]
+) -> list[cog_builder.Builder[models.DashboardLink]]:
+    """Return the links to the runbooks of a panel: of the alerts that lead to it, and of those that it names itself.
 
     Args:
-        slugs: Of the panel.
+        key: `<board>/<panel>`.
+        slugs: That the panel names; one that the catalogue does not hold gets no link.
         alerts: What the catalogue says.
     """
+    leading = [slug for slug, facts in alerts.items() if facts.panel == key]
     return [
         dashboard.DashboardLink(f"Runbook {alerts[slug].name}")
         .type(models.DashboardLinkType.LINK)
         .url(f"${{triage_url}}/runbooks/{alerts[slug].name}.md")
         .target_blank(True)
-        for slug in slugs
+        for slug in dict.fromkeys((*leading, *slugs))
         if slug in alerts
     ]
 

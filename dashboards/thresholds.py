@@ -17,9 +17,16 @@ CATALOGUE: Final = Path(__file__).resolve().parent.parent / "alerts" / "catalogu
 
 @dataclass(frozen=True)
 class AlertFacts:
-    """What a panel says about an alert: its name, which is also its runbook's, and its thresholds by name."""
+    """What panels say about an alert.
+
+    Attributes:
+        name: Its name, which is also its runbook's.
+        panel: Key of the panel that it leads to; empty when it leads to none.
+        thresholds: By name.
+    """
 
     name: str
+    panel: str
     thresholds: Mapping[str, float]
 
 
@@ -40,5 +47,5 @@ def load_alerts(folder: Path = CATALOGUE) -> dict[str, AlertFacts]:
             thresholds = {str(key): float(value["value"]) for key, value in (entry.get("thresholds") or {}).items()}
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(f"alerts/catalogue/{path.name} holds no alert: {error!s:.200}") from error
-        found[slug] = AlertFacts(name, thresholds)
+        found[slug] = AlertFacts(name, str(entry.get("panel") or ""), thresholds)
     return found

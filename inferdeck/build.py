@@ -11,7 +11,7 @@ __all__ = ["build"]
 
 
 def build() -> dict[str, Any]:
-    """Write rules, Alertmanager's template, promtool tests and tables from the catalogue.
+    """Write rules, Alertmanager's template, promtool tests and tables from the catalogue, and dashboards from boards.
 
     Returns:
         `changed`: paths that were written or removed.
@@ -19,12 +19,17 @@ def build() -> dict[str, Any]:
     Raises:
         CannotRun: If this is no checkout, or the catalogue is wrong; nothing is written then.
     """
-    from alerts.load import CatalogueError
-    from alerts.write import write
+    from alerts.load import CatalogueError, load_catalogue
+    from alerts.write import write as write_alerts
+    from dashboards.files import write as write_dashboards
 
     if not in_checkout():
         raise CannotRun("generated files are built in a checkout", "clone the repository and run it there")
     try:
-        return {"changed": write(ROOT)}
+        load_catalogue(ROOT / "alerts" / "catalogue")
+        # Dashboards first: alerts lead to their panels by the committed names.
+        return {"changed": [*write_dashboards(ROOT), *write_alerts(ROOT)]}
     except CatalogueError as error:
         raise CannotRun(str(error).partition("\n")[0], "mend the catalogue file") from error
+    except ValueError as error:
+        raise CannotRun(str(error).partition("\n")[0], "mend the board, or the catalogue file") from error

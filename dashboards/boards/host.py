@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.expr import pick, quantile, total
-from dashboards.spec import Line, Panel, Query
+from dashboards.spec import Panel, Query
 
 __all__ = ["HOST"]
 
@@ -75,7 +75,7 @@ HOST: Final = (
         no_data=_NO_EXPORTER,
         queries=(Query(f"max by (source) ({pick('runtime_heartbeat_age_seconds')})", "{{source}}"),),
         alerts=("event_loop_blocked",),
-        objective=(("event_loop_blocked", "thread_seconds"),),
+        objective=(("worker_stalled", "seconds"),),
         minimum=0,
     ),
     Panel(
@@ -145,7 +145,7 @@ HOST: Final = (
         "or opened.",
         no_data=_NO_EXPORTER,
         queries=(Query(f"max({pick('runtime_file_descriptors_used_ratio')})", "used"),),
-        lines=(Line(0.8, "orange"), Line(0.95, "red")),
+        objective=(("file_descriptors_near_limit", "ratio"),),
         minimum=0,
         maximum=1,
     ),

@@ -12,8 +12,7 @@ __all__ = ["BOARD"]
 
 _NO_REQUESTS = "No answers in this time."
 _NO_EXPORTER = "The exporter is not there."
-_BUCKETS = pick("model_output_confidence_bucket").replace("{", "{{").replace("}", "}}")
-_P95_OF_HOUR = f"histogram_quantile(0.95, sum by (le) (rate({_BUCKETS}[1h]{{}})))"
+_P95 = pick("service:model_output_confidence:p95_1h")
 
 _OUT: Final = (
     Panel(
@@ -37,20 +36,21 @@ _OUT: Final = (
     Panel(
         key="confidence-day",
         id=2,
-        title="P95 of confidence against a day ago",
+        title="Fall of the confidence's P95 in a day",
         kind="timeseries",
         unit="percentunit",
-        description="P95 of the confidence of an hour over that of the same hour of the day before. Under 85% is the "
-        "fall "
-        "that requirement A7 looks for.",
-        no_data="No answers now, or none a day ago to compare with.",
+        description="How far the P95 of an hour's confidences lies below that of the same hour of the day "
+        "before. Over the "
+        "line: the model was swapped for a worse one, or inputs have changed.",
+        no_data="No answers now, none a day ago to compare with, or the recording rules are not evaluated here.",
         queries=(
             Query(
-                f"{_P95_OF_HOUR.format('')} / {_P95_OF_HOUR.format(' offset 1d')}",
-                "of a day ago",
+                f"1 - {_P95} / ({_P95} offset 1d)",
+                "fall in a day",
                 may_be_empty="a stack younger than a day has nothing to compare with",
             ),
         ),
+        objective=(("confidence_p95_fall", "fall"),),
         width=12,
     ),
     Panel(

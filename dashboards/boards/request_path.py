@@ -89,6 +89,7 @@ _STAGES: Final = (
         "workers are fewer than requests, or when the event loop is held.",
         no_data=_NO_REQUESTS,
         queries=(Query(_QUEUE, "mean wait"),),
+        objective=(("queue_wait", "seconds"),),
         minimum=0,
     ),
     Panel(
@@ -144,6 +145,7 @@ _ENDS: Final = (
         description="Age of the oldest request in flight. A straight climb of one second a second: it hangs.",
         no_data="No worker is seen.",
         queries=(Query(f"max({pick('model_oldest_request_age_seconds')})", "oldest"),),
+        objective=(("request_stuck", "seconds"),),
         minimum=0,
     ),
     Panel(
@@ -160,11 +162,12 @@ _ENDS: Final = (
             Query(
                 share(
                     total("model_requests_total", is_("outcome", "disconnected")),
-                    total("model_requests_total"),
+                    total("model_requests_total", 'outcome!="refused"'),
                 ),
                 "disconnected",
             ),
         ),
+        objective=(("client_disconnects", "share"),),
         minimum=0,
     ),
     Panel(

@@ -73,12 +73,13 @@ _ROWS: Final = (
         title="Rows lost",
         kind="timeseries",
         unit="short",
-        description="Rows a minute that were written and never counted, by why. overwritten: the exporter was away "
+        description="Rows in 5 minutes that were written and never counted, by why. overwritten: the exporter was away "
         "or too slow. "
         "Totals are then too low by so many.",
         no_data=_NO_EXPORTER,
-        queries=(Query(per_minute("telemetry_rows_lost_total", by="reason"), "{{reason}}"),),
+        queries=(Query(f"sum by (reason) (increase({pick('telemetry_rows_lost_total')}[5m]))", "{{reason}}"),),
         alerts=("exporter_unreachable",),
+        objective=(("telemetry_loss", "rows"),),
         stack=True,
         minimum=0,
     ),

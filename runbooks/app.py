@@ -13,10 +13,12 @@ from exporters.serving import listen, run_until_stopped, serve_app, stopped_by_s
 from runbooks.engine import triage
 from runbooks.inbox import Inbox
 from runbooks.mapping.load import find_mapping
+from runbooks.notify.notifier import notifier_of
+from runbooks.notify.settings import load_notify_settings
 from runbooks.settings import TriageSettings
 from runbooks.sources import LoneRows, Sources
 from runbooks.store import ReportStore
-from runbooks.watch import TriageWatch
+from runbooks.watch import Tell, TriageWatch
 from runbooks.webhook import make_app
 
 __all__ = ["main", "serve"]
@@ -38,8 +40,14 @@ def main(overrides: Mapping[str, Any] | None = None) -> int:
     return run_until_stopped(lambda: serve(TriageSettings(**(overrides or {}))), "INFERDECK_TRIAGE_")
 
 
-def make_watch(settings: TriageSettings) -> TriageWatch:
-    """Return the thread that works off the incidents of a state folder; it is not started."""
+def make_watch(settings: TriageSettings, store: ReportStore, tell: Tell | None = None) -> TriageWatch:
+    """Return the thread that works off the incidents of a state folder; it is not started.
+
+    Args:
+        settings: The settings.
+        store: Where reports are kept.
+        tell: Hears of each result.
+    """
     archive = settings.state_dir / "archive"
     if settings.mapping:
         sources = Sources.foreign(find_mapping(settings.mapping), settings.prometheus_url, settings.job or None)
@@ -53,8 +61,9 @@ def make_watch(settings: TriageSettings) -> TriageWatch:
 
     return TriageWatch(
         Inbox(settings.state_dir / "triage", settings.most_waiting),
-        ReportStore(settings.state_dir / "reports", settings.most_reports),
+        store,
         look,
+        tell=tell,
     )
 
 
@@ -69,13 +78,19 @@ def serve(settings: TriageSettings) -> None:
         stopped_by_signals(stopping),
         contextlib.closing(listen(settings.host, settings.port, "INFERDECK_TRIAGE_PORT")) as listener,
     ):
-        watch = make_watch(settings)
+        host, port = listener.getsockname()[:2]
+        store = ReportStore(settings.state_dir / "reports", settings.most_reports)
+        # An address of all interfaces leads nowhere from a reader's browser.
+        own_url = f"http://{host}:{port}" if settings.loopback else ""
+        notifier = notifier_of(load_notify_settings(), store, own_url)
+        watch = make_watch(settings, store, notifier.tell)
+        notifier.start()
         watch.start()
         try:
-            host, port = listener.getsockname()[:2]
             _log.info("notifications on http://%s:%d/webhook, reports below %s", host, port, settings.state_dir)
             token = settings.token.get_secret_value() if settings.token else None
-            serve_app(make_app(watch, token, settings.host), listener, stopping)
+            serve_app(make_app(watch, token, settings.host, notifier), listener, stopping)
         finally:
             watch.stop()
+            notifier.stop()
     _log.info("stopped; %d incidents wait for the next start", len(watch.inbox))

@@ -43,6 +43,7 @@ class Incident:
         alerts: How many alerts it stands for.
         truncated: How many more the sender left out.
         keys: Identities of its alerts.
+        panel_url: Panel or dashboard that the sender links to; empty for none.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Incident:
     alerts: int
     truncated: int
     keys: tuple[str, ...]
+    panel_url: str = ""
 
 
 class Inbox:
@@ -160,4 +162,5 @@ def _incident(notification: Notification, name: str, alerts: Sequence[Alert]) ->
         alerts=len(alerts),
         truncated=notification.truncated,
         keys=keys,
+        panel_url=next((alert.panel_url for alert in alerts if alert.panel_url), ""),
     )

@@ -40,6 +40,7 @@ class Alert:
         starts_at: Unix seconds.
         ends_at: Unix seconds; None while it fires.
         fingerprint: The sender's id of the label set.
+        panel_url: The panel, else the dashboard, that its sender links to; empty for none.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Alert:
     starts_at: float
     ends_at: float | None
     fingerprint: str
+    panel_url: str = ""
 
     @property
     def key(self) -> str:
@@ -159,7 +161,14 @@ def _alert(one: object, index: int) -> Alert:
         starts_at=starts_at,
         ends_at=_time(one.get("endsAt"), f"{where}: endsAt"),
         fingerprint=fingerprint,
+        panel_url=_address(one.get("panelURL")) or _address(one.get("dashboardURL")),
     )
+
+
+def _address(value: object) -> str:
+    """Return an HTTP address as it is; empty for whatever else stands there, since nothing depends on it."""
+    usable = isinstance(value, str) and len(value) <= MOST_TEXT and value.startswith(("http://", "https://"))
+    return str(value) if usable and str(value).isprintable() else ""
 
 
 def _digest(labels: Mapping[str, str]) -> str:

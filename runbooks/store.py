@@ -6,7 +6,8 @@ import contextlib
 import json
 import re
 import secrets
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -42,6 +43,7 @@ class ReportStore:
         self.folder = folder
         self._most = most
         self._unwritten: dict[str, dict[str, Any]] = {}
+        self._amending = threading.Lock()
 
     def save(self, result: Mapping[str, Any], moment: datetime | None = None) -> dict[str, Any]:
         """Keep a result and return it with its `report` path filled in.
@@ -71,6 +73,28 @@ class ReportStore:
         with contextlib.suppress(OSError):
             self._prune()
         return dict(result) | {"id": name, "report": str(path)}
+
+    def amend(self, report_id: str, change: Callable[[dict[str, Any]], object]) -> bool:
+        """Change a kept report and return whether it could be; what is kept stays as it was otherwise.
+
+        Args:
+            report_id: Its id.
+            change: Given the report; changes it in place.
+        """
+        with self._amending:
+            if report_id in self._unwritten:
+                change(self._unwritten[report_id])
+                return True
+            report = self.load(report_id)
+            if report is None:
+                return False
+            change(report)
+            text = json.dumps(report, indent=1, ensure_ascii=False, default=str)
+            try:
+                write_private(self.folder / f"{report_id}.json", text.encode("utf-8", "replace"))
+            except OSError:
+                return False
+            return True
 
     def ids(self) -> list[str]:
         """Return the ids of all reports, newest first."""

@@ -15,7 +15,7 @@ from runbooks.inbox import Inbox, Incident
 from runbooks.store import ReportStore, StoreError
 from runbooks.unable import unable
 
-__all__ = ["TriageWatch"]
+__all__ = ["Tell", "TriageWatch"]
 
 # A source that fails for a moment is given three chances; then the failure itself is the report.
 MOST_TRIES: Final = 3
@@ -23,6 +23,8 @@ MOST_TRIES: Final = 3
 _log = logging.getLogger("runbooks")
 
 Triage = Callable[[str, float], Mapping[str, Any]]
+# Told each incident and its result, once the result is kept.
+Tell = Callable[[Incident, Mapping[str, Any]], None]
 
 
 class TriageWatch:
@@ -34,6 +36,7 @@ class TriageWatch:
         triage: Given alert name and time to look at (unix seconds), returns the result.
         clock: Wall clock, unix seconds.
         retry_seconds: Pause after a failed try.
+        tell: Hears of each result; must not wait for anybody.
     """
 
     def __init__(
@@ -43,11 +46,14 @@ class TriageWatch:
         triage: Triage,
         clock: Callable[[], float] = time.time,
         retry_seconds: float = 2.0,
+        *,
+        tell: Tell | None = None,
     ) -> None:
         self.inbox, self.store = inbox, store
         self.runs: Counter[str] = Counter({"named": 0, "abstained": 0, "failed": 0})
         self.last_seconds = 0.0
         self._triage, self._clock, self._retry_seconds = triage, clock, retry_seconds
+        self._tell = tell
         self._tries: Counter[str] = Counter()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="triage", daemon=True)
@@ -110,7 +116,10 @@ class TriageWatch:
             kept = self.store.save(whole, started)
             _log.info("%s: %s, kept as %s", incident.alert, _said(result), kept["report"])
         except StoreError as error:
+            kept = whole
             _log.warning("%s: %s; %s", incident.alert, _said(result), error)
+        if self._tell is not None:
+            self._tell(incident, kept)
 
     def _failed(self, incident: Incident, error: Exception, started: datetime, seconds: float) -> None:
         """Try again later; after the last try the failure itself is the report, for its alert is not sent again."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from exporters.serving import only_known_hosts
 from runbooks.inbox import InboxFullError
+from runbooks.notify.notifier import FollowUpCounter, Notifier
+from runbooks.pages import PAGES_DIR
 from runbooks.payloads import MOST_BYTES, PayloadError, read_payload
 from runbooks.watch import TriageWatch
 
@@ -32,6 +35,7 @@ _MOST_SELFTESTS: Final = 32
 # For a whole notification to arrive. Senders send one at once; a body that never ends must not keep one of the bounded
 # number of connections.
 _BODY_SECONDS: Final = 5.0
+_PAGE: Final = re.compile(r"([A-Za-z0-9]{1,100})\.md")
 
 
 class NotificationCounter(Collector):
@@ -67,21 +71,25 @@ class NotificationCounter(Collector):
         )
 
 
-def make_app(watch: TriageWatch, token: str | None = None, host: str = "127.0.0.1") -> Starlette:
+def make_app(
+    watch: TriageWatch, token: str | None = None, host: str = "127.0.0.1", notifier: Notifier | None = None
+) -> Starlette:
     """Return the service's ASGI app.
 
     Args:
         watch: The thread that works; it is started by the caller.
         token: Bearer token that senders and readers must show; None asks for none.
         host: Address that the port is bound to; on a loopback address, requests under foreign names are refused.
+        notifier: Hears of alerts that end, and has figures of its own; it is started by the caller.
     """
-    pages = _Pages(watch, token)
+    pages = _Pages(watch, token, notifier)
     return Starlette(
         routes=[
             Route("/webhook", pages.webhook, methods=["POST"]),
             Route("/reports", pages.reports),
             Route("/reports/{report_id}", pages.report),
             Route("/selftests", pages.selftests),
+            Route("/runbooks/{page}", pages.runbook),
             Route("/healthz", pages.healthz),
             Route("/metrics", pages.metrics),
         ],
@@ -92,11 +100,13 @@ def make_app(watch: TriageWatch, token: str | None = None, host: str = "127.0.0.
 class _Pages:
     """The endpoints, over one watch."""
 
-    def __init__(self, watch: TriageWatch, token: str | None) -> None:
-        self._watch, self._token = watch, token
+    def __init__(self, watch: TriageWatch, token: str | None, notifier: Notifier | None) -> None:
+        self._watch, self._token, self._notifier = watch, token, notifier
         self._counter = NotificationCounter(watch)
         self._registry = CollectorRegistry()
         self._registry.register(self._counter)
+        if notifier is not None:
+            self._registry.register(FollowUpCounter(notifier))
         self._selftests: deque[dict[str, Any]] = deque(maxlen=_MOST_SELFTESTS)
 
     async def webhook(self, request: Request) -> Response:
@@ -117,6 +127,8 @@ class _Pages:
             return self._refuse("full", 503, f"{error}; send it again later")
         except ClientDisconnect:
             return self._refuse("refused", 400, "the sender left before the end of its notification")
+        if self._notifier is not None:
+            self._notifier.ended(notification)
         # A self-test's alert has arrived, which is all it is for: it is noted and starts no triage.
         tests = notification.selftests()
         arrived = {"received_unix": round(time.time(), 3), "sender": notification.sender}
@@ -139,6 +151,14 @@ class _Pages:
         if not self._allowed(request):
             return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
         return JSONResponse({"selftests": list(self._selftests)})
+
+    async def runbook(self, request: Request) -> Response:
+        """Show a page to whoever follows a message's link; without a token, which a browser does not have."""
+        name = _PAGE.fullmatch(request.path_params["page"])
+        path = PAGES_DIR / f"{name[1]}.md" if name else None
+        if path is None or not path.is_file():
+            return _no(404, "no such runbook; runbooks/README.md lists them")
+        return PlainTextResponse(await run_in_threadpool(path.read_text, "utf-8"))
 
     async def healthz(self, _request: Request) -> Response:
         # The process may serve pages while its worker is gone; then it is not healthy.

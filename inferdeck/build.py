@@ -22,13 +22,16 @@ def build() -> dict[str, Any]:
     from alerts.load import CatalogueError, load_catalogue
     from alerts.write import write as write_alerts
     from dashboards.files import write as write_dashboards
+    from inferdeck.stack.compose.configuration import write_configuration
 
     if not in_checkout():
         raise CannotRun("generated files are built in a checkout", "clone the repository and run it there")
     try:
         load_catalogue(ROOT / "alerts" / "catalogue")
         # Dashboards first: alerts lead to their panels by the committed names.
-        return {"changed": [*write_dashboards(ROOT), *write_alerts(ROOT)]}
+        changed = [*write_dashboards(ROOT), *write_alerts(ROOT)]
+        # what the containers of the compose stack read
+        return {"changed": [*changed, *(write_configuration(ROOT) if (ROOT / "docker").is_dir() else [])]}
     except CatalogueError as error:
         raise CannotRun(str(error).partition("\n")[0], "mend the catalogue file") from error
     except ValueError as error:

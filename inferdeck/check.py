@@ -17,7 +17,10 @@ def examine(root: Path = ROOT) -> list[Check]:
     Args:
         root: The checkout, or the folder of the installed packages.
     """
+    from inferdeck.stack.compose.check import check_compose
+
     looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "mappings": _mappings, "schemas": _schemas}
+    looks["compose"] = lambda: check_compose(root)
     return [check for name, look in looks.items() for check in guarded(name, look)]
 
 

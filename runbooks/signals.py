@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
 from runbooks.rows import Floats
 
@@ -122,6 +123,7 @@ QUERIES: Final = (
     STATE_ERRORS,
     ARCHIVE_ERRORS,
     UNRECORDED,
+    *CLUSTER_QUERIES,
 )
 
 

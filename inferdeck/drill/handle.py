@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from inferdeck.stack.embedded import EmbeddedStack
+from inferdeck.stack.parts import cluster_targets
 from inferdeck.stack.process import kill_group
+from inferdeck.stack.state import write_private
 from inferdeck.traffic_process import TrafficProcess
 from probes.reader import RingError, RingFile, list_rings
 
@@ -102,6 +106,20 @@ class StackHandle:
     def restart_prometheus(self) -> None:
         """Stop Prometheus in an orderly way, start it again on its data, and wait until it is ready."""
         self._stack.restart_part("prometheus")
+
+    @contextmanager
+    def scrape_cluster(self, address: str) -> Iterator[None]:
+        """Let the stack's Prometheus scrape a kube-state-metrics while the body runs.
+
+        Args:
+            address: Its host:port.
+        """
+        path = cluster_targets(self.state_dir)
+        write_private(path, json.dumps([{"targets": [address]}]))
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
 
     def set_rate(self, rate: float) -> None:
         """Change the traffic's rate at once, in requests a second, 0 for none; without traffic it does nothing."""

@@ -26,6 +26,7 @@ ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_
 `twin_cause` are the healthy twin: what looks alike and must be named by nobody. `cannot_cause()` returns why this
 machine is none on which it can be caused, and then the run is left out and said; or None. The programs of
 `tests/failures/silence` look like trouble and are none; AT_START = True asks for a stack that has just started.
+SIMULATED = True says that part of the cause is played and not real; such runs are scored apart.
 '''
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Program:
         workers: Worker processes that the service shall have.
         healthy: Whether it is no failure: nothing may be alerted or named.
         at_start: Whether it needs a stack that has just started.
+        simulated: Whether part of the cause is played, so that its runs are scored apart.
     """
 
     path: Path
@@ -71,6 +73,7 @@ class Program:
     workers: int = 1
     healthy: bool = False
     at_start: bool = False
+    simulated: bool = False
 
     @property
     def is_script(self) -> bool:
@@ -133,6 +136,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         frozenset(defined & set(HOOKS)),
         _workers(tree, path),
         at_start=_constant(tree, "AT_START") is True,
+        simulated=_constant(tree, "SIMULATED") is True,
     )
 
 

@@ -279,7 +279,7 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     with open_scene(stack_plan, traffic, say) as scene:
         played = _play(program, scene, folder, errand)
     keep_prometheus(folder)
-    fault, answers, begin = judged(program.slug, run, played), played["answers"], played["begin"]
+    fault, answers, begin = judged(program, run, played), played["answers"], played["begin"]
     truth = {
         "fault": fault.to_json(),
         "program": program.path.name,
@@ -292,20 +292,21 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     return fault
 
 
-def judged(slug: str, run: int, played: dict[str, Any]) -> Fault:
+def judged(program: Program, run: int, played: dict[str, Any]) -> Fault:
     """Return a run as scored, from what was seen while it was played.
 
     Args:
-        slug: What was caused.
+        program: What caused it.
         run: Number of the run, from 1.
         played: As `_play` returns it.
     """
     begin, fired, answers = played["begin"], played["fired"], played["answers"]
+    slug = program.slug
     told = judge(answers["told"], slug)
     return Fault(
         slug=slug,
         layer=layer_of(slug),
-        simulated=False,
+        simulated=program.simulated,
         run=run,
         alert=fired[0] if fired else None,
         detect_s=round(fired[1] - begin, 2) if fired else None,

@@ -11,7 +11,7 @@ from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.state import make_private_folder, write_private
 from inferdeck.version import ROOT
 
-__all__ = ["Part", "build_parts", "write_configuration"]
+__all__ = ["Part", "build_parts", "cluster_targets", "write_configuration"]
 
 
 @dataclass(frozen=True)
@@ -153,6 +153,11 @@ def rule_files() -> list[Path]:
     return sorted((ROOT / "alerts" / "rules").glob("*.yml"))
 
 
+def cluster_targets(state_dir: Path) -> Path:
+    """Return the file that may name a kube-state-metrics for the stack's Prometheus to scrape."""
+    return state_dir / "run" / "kube-state-metrics.json"
+
+
 def write_configuration(plan: StackPlan) -> None:
     """Write what Prometheus and Alertmanager read, rendered by `alerts` from the plan's ports.
 
@@ -175,5 +180,6 @@ def write_configuration(plan: StackPlan) -> None:
         f"{plan.host}:{plan.ports['alertmanager_port']}" if plan.tools.get("prometheus-alertmanager") else None,
         rule_files(),
         interval=plan.scrape_interval_seconds,
+        cluster_targets=cluster_targets(plan.state_dir),
     )
     write_private(run / "prometheus.yml", text)

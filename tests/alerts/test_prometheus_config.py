@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from alerts.prometheus_config import JOBS, Scrape, render_prometheus, seconds
 from alerts.promtool import run_tool
 from alerts.yaml_text import parse
+from exporters.names_kubernetes import KUBERNETES_JOB
 
 RULES = sorted((Path(__file__).resolve().parents[2] / "alerts" / "rules").glob("*.yml"))
 SCRAPES = [
@@ -92,3 +94,20 @@ def test_a_duration_that_rounds_to_nothing_is_refused(value: float) -> None:
     """Prometheus has no interval of zero."""
     with pytest.raises(ValueError, match="too short"):
         seconds(value)
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_cluster_is_scraped_where_its_file_names_it(tmp_path: Path) -> None:
+    """Only what rules read is kept, of our own pods and of the nodes; without the file there is no such job."""
+    text = render_prometheus(SCRAPES, None, [], 5, cluster_targets=tmp_path / "kube-state-metrics.json")
+    path = tmp_path / "prometheus.yml"
+    path.write_text(text, encoding="utf-8")
+    job = parse(text)[0]["scrape_configs"][-1]
+    kept = re.compile(job["metric_relabel_configs"][0]["regex"])
+
+    assert 0 == run_tool("promtool", ["check", "config", path]).rc
+    assert ("kube-state-metrics", True) == (job["job_name"], job["honor_labels"])
+    assert [[str(tmp_path / "kube-state-metrics.json")]] == [one["files"] for one in job["file_sd_configs"]]
+    assert all(kept.fullmatch(one) for one in ("kube_pod_status_phase;inferdeck", "kube_node_status_allocatable;"))
+    assert not any(kept.fullmatch(one) for one in ("kube_pod_status_phase;other", "kube_pod_info;inferdeck"))
+    assert KUBERNETES_JOB not in render_prometheus(SCRAPES, None, [], 5)

@@ -46,6 +46,12 @@ def test_expect_wins_over_the_files_slug(tmp_path: Path) -> None:
     assert "b" == read_program(write(tmp_path, 'SLUG = "a"\n'), expect="b").slug
 
 
+@pytest.mark.parametrize("text", ["", "SIMULATED = True\n"])
+def test_a_program_says_that_part_of_it_is_played(tmp_path: Path, text: str) -> None:
+    """Its runs are then scored apart from those of real causes."""
+    assert bool(text) == read_program(write(tmp_path, f'SLUG = "pod_pending"\n{text}')).simulated
+
+
 @pytest.mark.parametrize(("text", "workers"), [("", 1), ("WORKERS = 3\n", 3)])
 def test_a_program_says_how_many_workers_it_needs(tmp_path: Path, text: str, workers: int) -> None:
     """One by default."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import Program
 from inferdeck.drill.run import judged, require_namable, settle
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.errors import CannotRun
@@ -71,9 +72,10 @@ def test_a_time_of_naming_needs_a_name(told: dict[str, Any] | None, named_s: flo
         "answers": {"told": told, "blind": {"abstained": True}, "named_unix": 132.0},
     }
 
-    fault = judged("service_down", 1, played)
+    fault = judged(Program(Path("p.py"), "service_down", "", frozenset()), 1, played)
 
     assert (30.0 if told else None, named_s) == (fault.detect_s, fault.named_s)
+    assert not fault.simulated
 
 
 def test_only_what_a_runbook_names_can_be_expected() -> None:

@@ -49,8 +49,16 @@ generate: setup ## write the generated files anew (rules, Alertmanager, promtool
 golden: setup ## refresh golden files; read the diff before you commit
 	INFERDECK_UPDATE_GOLDEN=1 $(PY) -m pytest -m "not real"
 
-lock: .venv/.ready ## resolve requirements.lock anew (needs uv)
-	uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --all-extras --python-version 3.11 pyproject.toml -o requirements.lock
+# What goes into images is a part of the one lock, which constrains it.
+COMPILE = uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11
+IMAGE = $(COMPILE) --no-annotate --no-header -c requirements.lock
+
+lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew (needs uv)
+	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
+	$(IMAGE) --extra console pyproject.toml -o docker/requirements-console.lock
+	$(IMAGE) --extra service pyproject.toml -o docker/requirements-service.lock
+	$(IMAGE) --extra train pyproject.toml -o docker/requirements-train.lock
+	echo hatchling | $(IMAGE) - -o docker/requirements-build.lock
 
 clean: ## remove what was built here
 	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

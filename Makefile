@@ -55,7 +55,7 @@ IMAGE = $(COMPILE) --no-annotate --no-header -c requirements.lock
 
 lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew (needs uv)
 	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
-	$(IMAGE) --extra console pyproject.toml -o docker/requirements-console.lock
+	$(IMAGE) --extra console --extra grafana pyproject.toml -o docker/requirements-console.lock
 	$(IMAGE) --extra service pyproject.toml -o docker/requirements-service.lock
 	$(IMAGE) --extra train pyproject.toml -o docker/requirements-train.lock
 	echo hatchling | $(IMAGE) - -o docker/requirements-build.lock

@@ -17,6 +17,7 @@ VERBS = (
     "drill",
     "trace",
     "triage",
+    "mitigate",
     "doctor",
     "selftest",
     "bundle",

@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from exporters.serving import listen, run_until_stopped, serve_app, stopped_by_signals
+from exporters.serving import CannotStartError, listen, run_until_stopped, serve_app, stopped_by_signals
 from runbooks.engine import triage
-from runbooks.inbox import Inbox
+from runbooks.inbox import Inbox, Incident
 from runbooks.mapping.load import find_mapping
+from runbooks.mitigation.hand import MitigationHand
+from runbooks.mitigation.journal import Journal, JournalError
+from runbooks.mitigation.settings import MitigationSettings
 from runbooks.notify.notifier import notifier_of
 from runbooks.notify.settings import load_notify_settings
+from runbooks.pages import load_pages
 from runbooks.settings import TriageSettings
 from runbooks.sources import LoneRows, Sources
 from runbooks.store import ReportStore
@@ -67,6 +72,28 @@ def make_watch(settings: TriageSettings, store: ReportStore, tell: Tell | None =
     )
 
 
+def make_hand(settings: TriageSettings, store: ReportStore) -> MitigationHand:
+    """Return what carries out switched-on mitigations; it is not started, and does nothing when none is switched on.
+
+    Args:
+        settings: Where the state folder is.
+        store: Where reports are kept.
+
+    Raises:
+        pydantic.ValidationError: If an id is switched on that is in no page or not safe.
+        CannotStartError: If one is switched on, and what is done could not be written down.
+    """
+    mine = MitigationSettings(state_dir=settings.state_dir)
+    if mine.enabled:
+        # room is set aside now: on the day it is needed the disk may be full
+        try:
+            Journal(mine.folder, time.time).prepare()
+        except JournalError as error:
+            raise CannotStartError(str(error)) from error
+        _log.info("switched on after a verdict: %s", ", ".join(sorted(mine.enabled)))
+    return MitigationHand(mine.enabled, load_pages(), store, mine.mitigate_recheck_seconds)
+
+
 def serve(settings: TriageSettings) -> None:
     """Serve until stopped by a signal.
 
@@ -83,8 +110,16 @@ def serve(settings: TriageSettings) -> None:
         # An address of all interfaces leads nowhere from a reader's browser.
         own_url = f"http://{host}:{port}" if settings.loopback else ""
         notifier = notifier_of(load_notify_settings(), store, own_url)
-        watch = make_watch(settings, store, notifier.tell)
+        hand = make_hand(settings, store)
+
+        def tell(incident: Incident, kept: Mapping[str, Any]) -> None:
+            # First the people, then what may be done without them.
+            notifier.tell(incident, kept)
+            hand.hear(kept)
+
+        watch = make_watch(settings, store, tell)
         notifier.start()
+        hand.start()
         watch.start()
         try:
             _log.info("notifications on http://%s:%d/webhook, reports below %s", host, port, settings.state_dir)
@@ -92,5 +127,6 @@ def serve(settings: TriageSettings) -> None:
             serve_app(make_app(watch, token, settings.host, notifier), listener, stopping)
         finally:
             watch.stop()
+            hand.stop()
             notifier.stop()
     _log.info("stopped; %d incidents wait for the next start", len(watch.inbox))

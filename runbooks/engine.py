@@ -223,7 +223,7 @@ def _result(
         "missing_sources": [one.source for one in missing],
         "missing": [{"source": one.source, "reason": one.reason, "cost": one.cost} for one in missing],
         "runbook": f"runbooks/{page.path}" if page else None,
-        "mitigations": [{"do": do, "undo": undo} for do, undo in named.page.mitigations] if named else [],
+        "mitigations": [{"do": one.do, "undo": one.undo} for one in named.page.mitigations] if named else [],
         "traces": worst_traces(evidence),
         "report": None,
     }

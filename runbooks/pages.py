@@ -15,7 +15,7 @@ from exporters.names import LAYERS
 from runbooks.expectation import Expectation, ExpectationError
 from runbooks.steps.registry import STEPS
 
-__all__ = ["HEADINGS", "PAGES_DIR", "Page", "PageError", "Step", "check_page", "load_page", "load_pages"]
+__all__ = ["HEADINGS", "PAGES_DIR", "Mitigation", "Page", "PageError", "Step", "check_page", "load_page", "load_pages"]
 
 PAGES_DIR: Final = Path(__file__).resolve().parent
 HEADINGS: Final = ("Meaning", "Impact", "Confirm", "Diagnosis by layer", "Mitigation", "False alarm when")
@@ -49,6 +49,23 @@ class Step:
 
 
 @dataclass(frozen=True)
+class Mitigation:
+    """What a page offers against the failure.
+
+    Attributes:
+        do: Command for people.
+        undo: What takes it back, for people.
+        id: What a machine can carry out (runbooks/mitigation); empty when only people can.
+        safe: Whether a machine may do it by itself, once it is switched on.
+    """
+
+    do: str
+    undo: str
+    id: str = ""
+    safe: bool = False
+
+
+@dataclass(frozen=True)
 class Page:
     """One runbook page.
 
@@ -62,7 +79,7 @@ class Page:
         steps: Diagnosis.
         explains: Slugs that this failure causes beside itself.
         candidates: Slugs of failures behind a symptom.
-        mitigations: (command, undo), each as written.
+        mitigations: What is offered, in order.
         summary: The page's first sentence.
         text: The whole page.
     """
@@ -76,7 +93,7 @@ class Page:
     steps: tuple[Step, ...]
     explains: tuple[str, ...]
     candidates: tuple[str, ...]
-    mitigations: tuple[tuple[str, str], ...]
+    mitigations: tuple[Mitigation, ...]
     summary: str
     text: str
 
@@ -137,8 +154,10 @@ def check_page(page: Page, known: Mapping[str, Page], verbs: Collection[str]) ->
         wrong.append(f"{page.path}: a failure needs a step that must hold (needs: ...)")
     if page.kind == "symptom" and not page.candidates:
         wrong.append(f"{page.path}: a symptom lists its candidates")
-    for command, undo in page.mitigations:
-        wrong += [f"{page.path}: {found}" for one in (command, undo) if (found := _command_fault(one, verbs))]
+    for offer in page.mitigations:
+        wrong += [f"{page.path}: {found}" for one in (offer.do, offer.undo) if (found := _command_fault(one, verbs))]
+        if offer.safe and not offer.id:
+            wrong.append(f"{page.path}: {offer.do!r} is safe but has no id by which it could be switched on")
     for command in re.findall(r"`(inferdeck [^`]+)`", page.text):
         wrong += [f"{page.path}: {found}"] if (found := _command_fault(command, verbs)) else []
     return wrong
@@ -178,7 +197,10 @@ def _page(name: str, head: Mapping[str, Any], body: str, text: str) -> Page:
         steps=steps,
         explains=tuple(head.get("explains") or ()),
         candidates=tuple(head.get("candidates") or ()),
-        mitigations=tuple((str(one["do"]), str(one["undo"])) for one in head.get("mitigations") or ()),
+        mitigations=tuple(
+            Mitigation(str(one["do"]), str(one["undo"]), str(one.get("id", "")), one.get("safe", False) is True)
+            for one in head.get("mitigations") or ()
+        ),
         summary=prose[0] if prose else "",
         text=text,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from runbooks.mitigation.told import said
 from runbooks.scoring import LEAST_CONFIDENCE, LEAST_SCORE, NOT_MET, NOT_SEEN
 
 __all__ = ["render"]
@@ -176,6 +177,8 @@ def _next(result: Mapping[str, Any]) -> Iterator[str]:
         yield f"Runbook: {result['runbook']}"
     for one in result["mitigations"]:
         yield f"  {one['do']}   (undo: {one['undo']})"
+    if done := result.get("mitigated"):
+        yield from _wrapped(f"Done by itself: {said(done)}")
     if result["report"]:
         yield f"Kept as {result['report']}"
 

@@ -10,7 +10,7 @@ import yaml
 
 from inferdeck.cli import LazyGroup
 from runbooks.expectation import Expectation
-from runbooks.pages import PAGES_DIR, Page, PageError, Step, check_page, load_page, load_pages
+from runbooks.pages import PAGES_DIR, Mitigation, Page, PageError, Step, check_page, load_page, load_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = load_pages()
@@ -67,9 +67,10 @@ GOOD = PAGES["event_loop_blocked"]
         (replace(GOOD, steps=()), "needs a step that must hold"),
         (replace(GOOD, explains=("nobody",)), "no page for slug nobody"),
         (replace(GOOD, kind="symptom", candidates=()), "lists its candidates"),
-        (replace(GOOD, mitigations=(("inferdeck repair", "none needed"),)), "no verb of inferdeck"),
-        (replace(GOOD, mitigations=(("echo 'open", "none needed"),)), "does not parse"),
-        (replace(GOOD, mitigations=(("inferdeck status", ""),)), "no command or no undo"),
+        (replace(GOOD, mitigations=(Mitigation("inferdeck repair", "none needed"),)), "no verb of inferdeck"),
+        (replace(GOOD, mitigations=(Mitigation("echo 'open", "none needed"),)), "does not parse"),
+        (replace(GOOD, mitigations=(Mitigation("inferdeck status", ""),)), "no command or no undo"),
+        (replace(GOOD, mitigations=(Mitigation("inferdeck status", "none", safe=True),)), "is safe but has no id"),
         (replace(GOOD, text=GOOD.text + "\n`inferdeck fix`"), "no verb of inferdeck"),
     ],
 )

@@ -85,6 +85,14 @@ class NotifySettings(BaseSettings):
             raise ValueError("must be an address that starts with http:// or https://")
         return text
 
+    @field_validator("grafana_url", "jaeger_url", "triage_url", "runbook_url", mode="after")
+    @classmethod
+    def _fit_for_a_message(cls, value: str) -> str:
+        """Refuse a password in an address that stands in every message."""
+        if urlsplit(value).password:
+            raise ValueError("must hold no password: it would stand in every message")
+        return value
+
     @field_validator("email_to", mode="after")
     @classmethod
     def _not_the_placeholder(cls, value: str) -> str:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
 
 from alerts.load import CatalogueError, load_catalogue
 from alerts.model import Alert
-from alerts.names_check import unknown_names
+from alerts.names_check import unknown_in_query, unknown_names
 from alerts.promtool import ToolMissingError, ToolResult, run_tool
 from alerts.readme import related_files
+from alerts.recording import Recording, load_recordings, recorded_names
 from alerts.write import ROOT, differences, untracked
 from alerts.yaml_text import YamlError, parse
 from exporters.names import METRICS, OBJECTIVES_SECONDS, Metric
 
 __all__ = ["Finding", "check"]
 
+# Made by the dashboards, read as data: alerts import nothing of them.
+PANELS = "dashboards/panels.json"
 State = Literal["ok", "fail", "absent"]
 Runner = Callable[[str, Sequence[str | Path]], ToolResult]
 
@@ -42,6 +47,7 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
     """
     try:
         alerts = load_catalogue(root / "alerts" / "catalogue")
+        recordings = load_recordings(root / "alerts" / "recording")
     except CatalogueError as error:
         return [
             Finding("alerts: catalogue", "fail", line, "mend the file, then run `python -m alerts`")
@@ -49,7 +55,8 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
         ]
     return [
         Finding("alerts: catalogue", "ok", f"{len(alerts)} alerts: {', '.join(alert.slug for alert in alerts)}"),
-        *_names(alerts, metrics),
+        *_names(alerts, metrics, recordings),
+        *_panels(alerts, root),
         *_objectives(alerts, metrics),
         *_related(alerts, root),
         *_pages(alerts, root),
@@ -58,13 +65,45 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
     ]
 
 
-def _names(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Iterator[Finding]:
+def _names(
+    alerts: Sequence[Alert], metrics: Mapping[str, Metric], recordings: Sequence[Recording]
+) -> Iterator[Finding]:
     name = "alerts: names in expressions"
-    wrong = [f"{alert.slug}: {what}" for alert in alerts for what in unknown_names(alert, metrics)]
+    recorded = recorded_names(recordings)
+    wrong = [f"{alert.slug}: {what}" for alert in alerts for what in unknown_names(alert, metrics, recorded)]
+    for one in recordings:
+        queries = dict.fromkeys(expr for rules in one.groups().values() for _, expr in rules)
+        found = dict.fromkeys(what for expr in queries for what in unknown_in_query(expr, metrics, by_job=True))
+        wrong += [f"recording/{one.slug}: {what}" for what in found]
     if not wrong:
         yield Finding(name, "ok", "every metric, label and value is in exporters/names.py")
     for what in wrong:
         yield Finding(name, "fail", what, "mend the spelling, or add it to exporters/names.py")
+
+
+def _panels(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
+    name, path = "alerts: panel of each", root / PANELS
+    if not path.is_file():
+        yield Finding(
+            name, "absent", f"no {PANELS}: whether the panels are there cannot be told", "run `inferdeck build`"
+        )
+        return
+    known = json.loads(path.read_text(encoding="utf-8"))
+    wrong = [f"{alert.slug}: has no panel" for alert in alerts if alert.panel is None]
+    wrong += [
+        f"{alert.slug}: panel {alert.panel} is not in {PANELS}{_close(alert.panel, known)}"
+        for alert in alerts
+        if alert.panel is not None and alert.panel not in known
+    ]
+    if not wrong:
+        yield Finding(name, "ok", f"each is one of the {len(known)} of {PANELS}")
+    for what in wrong:
+        yield Finding(name, "fail", what, "name a panel of the dashboards in the alert's file")
+
+
+def _close(panel: str, known: Iterable[str]) -> str:
+    near = get_close_matches(panel, list(known), n=2)
+    return f" (close: {', '.join(near)})" if near else ""
 
 
 def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Iterator[Finding]:

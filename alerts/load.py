@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from alerts.model import Alert
 from alerts.yaml_text import YamlError, parse
 
-__all__ = ["CATALOGUE", "CatalogueError", "load_alert", "load_catalogue"]
+__all__ = ["CATALOGUE", "CatalogueError", "load_alert", "load_catalogue", "read_document"]
 
+_Model = TypeVar("_Model", bound=BaseModel)
 CATALOGUE = Path(__file__).resolve().parent / "catalogue"
 
 
@@ -66,6 +68,19 @@ def load_alert(path: Path) -> Alert:
     Raises:
         CatalogueError: With file, line and mend of each finding.
     """
+    return read_document(path, Alert)
+
+
+def read_document(path: Path, model: type[_Model]) -> _Model:
+    """Return what one file tells, as a model that has a slug.
+
+    Args:
+        path: `<slug>.yaml`; its name must be the slug.
+        model: The strict model of such files.
+
+    Raises:
+        CatalogueError: With file, line and mend of each finding.
+    """
     try:
         document, lines = parse(path.read_text(encoding="utf-8"))
     except YamlError as error:
@@ -73,14 +88,14 @@ def load_alert(path: Path) -> Alert:
     except UnicodeDecodeError as error:
         raise CatalogueError(f"{path.name}: not UTF-8 at byte {error.start}: save it as UTF-8") from error
     if not isinstance(document, dict):
-        raise CatalogueError(f"{path.name}: an alert is a mapping that starts with `slug: {path.stem}`")
+        raise CatalogueError(f"{path.name}: is a mapping that starts with `slug: {path.stem}`")
     try:
-        alert = Alert.model_validate(document)
+        found = model.model_validate(document)
     except ValidationError as error:
         raise CatalogueError("\n".join(_say(path.name, lines, found) for found in error.errors())) from error
-    if alert.slug != path.stem:
-        raise CatalogueError(f"{path.name}:{lines[('slug',)]}: slug {alert.slug!r}: the file must be {alert.slug}.yaml")
-    return alert
+    if (slug := getattr(found, "slug", None)) != path.stem:
+        raise CatalogueError(f"{path.name}:{lines[('slug',)]}: slug {slug!r}: the file must be {slug}.yaml")
+    return found
 
 
 def _say(name: str, lines: dict[tuple[str | int, ...], int], found: ErrorDetails) -> str:

@@ -15,10 +15,14 @@ __all__ = [
     "Alert",
     "Case",
     "CaseKind",
+    "Duration",
     "Eval",
     "Firing",
     "Inhibition",
+    "Line",
     "Series",
+    "Slug",
+    "StrictModel",
     "Threshold",
     "fill",
 ]
@@ -37,39 +41,41 @@ AlertName = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Za-z0-9]+$", max
 _PLACEHOLDER = re.compile(r"(?<!\{)\{([a-z][a-z0-9_]*)\}(?!\})")
 
 
-class _Strict(BaseModel):
+class StrictModel(BaseModel):
+    """A frozen model that takes no unknown key and converts nothing."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, populate_by_name=False)
 
 
-class Threshold(_Strict):
+class Threshold(StrictModel):
     """A number that decides, and where it comes from: a row of the requirements, or a measurement by name."""
 
     value: float = Field(allow_inf_nan=False)
     source: Annotated[str, StringConstraints(strip_whitespace=True, min_length=8)]
 
 
-class Series(_Strict):
+class Series(StrictModel):
     """Samples of one series in promtool's notation, one each `interval` of the case."""
 
     series: Line
     values: Line
 
 
-class Firing(_Strict):
+class Firing(StrictModel):
     """An alert that is expected: the labels beyond those that generation writes, and its description word for word."""
 
     labels: dict[str, str] = Field(default_factory=dict)
     description: Line
 
 
-class Eval(_Strict):
+class Eval(StrictModel):
     """What is expected at a time after the first sample; an empty list is silence."""
 
     at: Duration
     firing: tuple[Firing, ...] = Field(strict=False)
 
 
-class Case(_Strict):
+class Case(StrictModel):
     """One promtool test; its name says the behaviour in a sentence."""
 
     name: Line
@@ -90,7 +96,7 @@ class Case(_Strict):
         return self
 
 
-class Inhibition(_Strict):
+class Inhibition(StrictModel):
     """An alert that this one makes superfluous while both are about the same `equal` labels."""
 
     slug: Slug
@@ -98,7 +104,7 @@ class Inhibition(_Strict):
     because: Line
 
 
-class Alert(_Strict):
+class Alert(StrictModel):
     """One alert, whole: everything that is generated about it follows from these fields."""
 
     slug: Slug
@@ -107,8 +113,8 @@ class Alert(_Strict):
     alert: AlertName
     failure: Line
     expr: str
-    # How often the rule is evaluated; without it as often as Prometheus evaluates by default. For rules over hours, whose
-    # cost grows with the window while their answer changes slowly.
+    # How often the rule is evaluated; without it as often as Prometheus evaluates by default. For rules over hours,
+    # whose cost grows with the window while their answer changes slowly.
     every: Duration | None = None
     for_: Duration | None = Field(default=None, alias="for")
     keep_firing_for: Duration | None = None
@@ -117,8 +123,8 @@ class Alert(_Strict):
     labels: dict[str, str] = Field(default_factory=dict)
     thresholds: dict[str, Threshold] = Field(default_factory=dict)
     no_data: Line
-    # What an evaluation without any result means, for who must say it (Grafana's noDataState): `ok` where the comparison
-    # is part of the expression, so that nothing is left while all is well.
+    # What an evaluation without any result means, for who must say it (Grafana's noDataState): `ok` where the
+    # comparison is part of the expression, so that nothing is left while all is well.
     no_data_state: Literal["ok", "alerting", "no_data"]
     summary: Line
     description: Line

@@ -9,15 +9,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from alerts.generate import generate
+from alerts.generate import Inputs, generate
+from alerts.grafana.files import FOLDER_OF_FILES, grafana_files
 from alerts.load import CatalogueError, load_catalogue
 from alerts.readme import related_files
+from alerts.recording import load_recordings
 
 __all__ = ["GENERATED", "differences", "expected_files", "main", "untracked", "write"]
 
 ROOT = Path(__file__).resolve().parent.parent
 # Where generated files live; one that no catalogue file asks for any more is a leftover.
-GENERATED = ("alerts/rules/*.yml", "alerts/tests/*.test.yml")
+GENERATED = ("alerts/rules/*.yml", "alerts/tests/*.test.yml", f"{FOLDER_OF_FILES}/*.yaml")
 _GIT_TIMEOUT_SECONDS = 30.0
 
 
@@ -32,7 +34,9 @@ def expected_files(root: Path = ROOT) -> dict[str, str]:
     """
     alerts = load_catalogue(root / "alerts" / "catalogue")
     related = {path for alert in alerts for path in related_files(alert).values()}
-    return generate(alerts, {path for path in related if (root / path).is_file()})
+    there = {path for path in related if (root / path).is_file()}
+    files = generate(Inputs(alerts, there, recordings=load_recordings(root / "alerts" / "recording")))
+    return dict(sorted((files | grafana_files(alerts, root)).items()))
 
 
 def leftovers(root: Path, expected: Mapping[str, str]) -> list[str]:

@@ -11,11 +11,13 @@ from runbooks.steps import (
     disk,
     event_loop,
     filters,
+    kubernetes,
     labels,
     latency,
     liveness,
     stages,
     start,
+    symptoms,
     telemetry,
     workers,
 )
@@ -26,6 +28,20 @@ StepFunction = Callable[[Evidence], StepResult]
 
 STEPS: Final[Mapping[str, StepFunction]] = {
     f"{module.__name__.rsplit('.', 1)[1]}.{name}": getattr(module, name)
-    for module in (contract, disk, event_loop, filters, labels, latency, liveness, stages, start, telemetry, workers)
+    for module in (
+        contract,
+        disk,
+        event_loop,
+        filters,
+        kubernetes,
+        labels,
+        latency,
+        liveness,
+        stages,
+        start,
+        symptoms,
+        telemetry,
+        workers,
+    )
     for name in module.__all__
 }

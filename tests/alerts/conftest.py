@@ -103,11 +103,20 @@ def save(tmp_path: Path) -> Callable[..., Path]:
 def checkout(tmp_path: Path) -> Path:
     """A git checkout that holds the shipped alerts and runbook pages and nothing else, all tracked."""
     root = tmp_path / "checkout"
-    for folder in ("alerts/catalogue", "alerts/rules", "alerts/tests", "alerts/grafana/provisioning"):
+    for folder in (
+        "alerts/catalogue",
+        "alerts/recording",
+        "alerts/operator",
+        "alerts/rules",
+        "alerts/tests",
+        "alerts/grafana/provisioning",
+    ):
         shutil.copytree(ROOT / folder, root / folder)
     grafana = ("alerts/grafana/grafana.env", "alerts/grafana/shipped_rules.txt")
     for name in ("alerts/README.md", "alerts/alertmanager.yml", *grafana):
         shutil.copy(ROOT / name, root / name)
+    (root / "dashboards").mkdir()
+    shutil.copy(ROOT / "dashboards/panels.json", root / "dashboards/panels.json")
     for command in (["git", "init", "-q"], ["git", "add", "-A"]):
         subprocess.run(command, cwd=root, check=True, capture_output=True)
     return root

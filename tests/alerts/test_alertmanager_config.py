@@ -107,12 +107,43 @@ def test_causes_silence_their_symptom_and_nothing_else() -> None:
     assert "ExporterUnreachable" not in {victim for _, victim in causes}
     assert [
         {
-            "source_matchers": [f'alertname="{cause}"'],
-            "target_matchers": [f'alertname="{victim}"'],
-            "equal": ["service"],
+            "source_matchers": [f'alertname="{alert.alert}"'],
+            "target_matchers": [f'alertname="{alerts[one.slug].alert}"'],
+            "equal": list(one.equal),
         }
-        for cause, victim in causes
+        for alert in alerts.values()
+        for one in alert.inhibits
     ] == document["inhibit_rules"]
+    assert all("service" in rule["equal"] for rule in document["inhibit_rules"])
+
+
+def test_a_page_is_silenced_by_a_page_alone() -> None:
+    """Whoever is woken by nothing must not learn in the morning that a ticket had kept it quiet."""
+    alerts = {alert.slug: alert for alert in load_catalogue()}
+    quiet = [
+        (alert.slug, one.slug)
+        for alert in alerts.values()
+        for one in alert.inhibits
+        if alerts[one.slug].severity == "page" and alert.severity != "page"
+    ]
+
+    assert [] == quiet
+
+
+def test_no_alert_silences_what_silences_it() -> None:
+    """Two that silence each other would both be silent."""
+    pairs = {(alert.slug, one.slug) for alert in load_catalogue() for one in alert.inhibits}
+
+    assert set() == {(cause, victim) for cause, victim in pairs if (victim, cause) in pairs}
+
+
+def test_a_dead_service_silences_its_symptoms_and_a_dead_exporter_what_is_made_of_rows() -> None:
+    """Nobody needs ten messages for one dead process; what else is wrong is still told."""
+    alerts = {alert.slug: {one.slug for one in alert.inhibits} for alert in load_catalogue()}
+
+    assert {"error_rate", "error_budget_burn", "latency_objective", "worker_stalled"} <= alerts["service_down"]
+    assert {"no_traffic", "telemetry_loss", "queue_wait", "request_stuck"} <= alerts["exporter_unreachable"]
+    assert not {"disk_full", "worker_killed", "memory_growth"} & alerts["service_down"]
 
 
 def test_notifications_are_grouped_by_what_is_wrong_where() -> None:

@@ -37,7 +37,9 @@ def test_every_failure_of_the_catalogue_has_a_program_and_every_program_an_alert
 )
 def test_every_alert_has_its_files_and_every_file_its_alert(folder: str, suffix: str) -> None:
     """One name in all of them."""
-    assert sorted(CATALOGUE) == sorted(path.name.removesuffix(suffix) for path in (ROOT / folder).glob(f"*{suffix}"))
+    names = sorted(path.name.removesuffix(suffix) for path in (ROOT / folder).glob(f"*{suffix}"))
+
+    assert sorted(CATALOGUE) == [name for name in names if not name.startswith("record_")]
 
 
 def test_every_alert_has_its_page_and_every_page_its_alert() -> None:

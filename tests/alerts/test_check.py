@@ -60,7 +60,7 @@ def replace(root: Path, name: str, old: str, new: str) -> None:
 def test_a_complete_checkout_is_well(complete: Path) -> None:
     """With everything in its place every check is ok."""
     assert {"ok"} == set(states(complete).values())
-    assert 10 == len(states(complete))
+    assert 11 == len(states(complete))
 
 
 def test_a_typo_in_the_catalogue_is_told_with_its_line(complete: Path) -> None:
@@ -121,6 +121,44 @@ def test_an_unknown_metric_fails(complete: Path) -> None:
 
     assert {"alerts: names in expressions"} == {finding.name for finding in found}
     assert "event_loop_blocked: expr: runtime_event_loop_blocked_seconds_total is no metric" in found[0].detail
+
+
+def test_a_panel_that_is_not_there_fails_and_the_close_one_is_named(complete: Path) -> None:
+    """A link from an alert to a panel that no dashboard has would lead nowhere."""
+    replace(complete, "alerts/catalogue/service_down.yaml", "overview/service-now", "overview/service-nw")
+    write(complete)
+
+    said = "service_down: panel overview/service-nw is not in dashboards/panels.json (close: overview/service-now)"
+    (found,) = failing(complete)
+    assert found.detail.startswith(said.rstrip(")"))
+
+
+def test_an_alert_without_a_panel_fails_once_there_are_dashboards(complete: Path) -> None:
+    """Where there are none, it is not claimed that all is well."""
+    replace(complete, "alerts/catalogue/service_down.yaml", "panel: overview/service-now\n", "")
+    write(complete)
+    assert ["service_down: has no panel"] == [finding.detail for finding in failing(complete)]
+
+    (complete / "dashboards/panels.json").unlink()
+    assert ["absent"] == [finding.state for finding in failing(complete)]
+
+
+def test_a_recording_rule_over_an_unknown_metric_fails(complete: Path) -> None:
+    """What it records would be empty for ever, and so would every alert that is made of it."""
+    replace(complete, "alerts/recording/worker_memory.yaml", "(model_worker_up)", "(model_workers_up)")
+    write(complete)
+
+    said = "recording/worker_memory: model_workers_up is no metric of exporters/names.py"
+    assert [said] == [finding.detail for finding in failing(complete)]
+
+
+def test_an_unknown_recorded_series_fails(complete: Path) -> None:
+    """A window that nobody records has no data."""
+    replace(complete, "alerts/catalogue/error_budget_burn.yaml", "ratio_rate30m", "ratio_rate20m")
+    write(complete)
+
+    said = "error_budget_burn: expr: service:model_request_errors:ratio_rate20m is no metric of exporters/names.py"
+    assert said in [finding.detail for finding in failing(complete)]
 
 
 def test_an_objective_that_is_said_differently_elsewhere_fails(complete: Path) -> None:

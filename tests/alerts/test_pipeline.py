@@ -177,7 +177,8 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 def test_what_is_scraped_arrives_at_the_right_receiver_and_causes_silence_symptoms(stack: Stack) -> None:
     """A blocked loop and a dead service page, nothing else does, and they inhibit late answers of the same service."""
     groups = ask(f"http://{stack.prometheus}/api/v1/rules")["data"]["groups"]
-    assert sorted(alert.slug for alert in load_catalogue()) == sorted(group["name"] for group in groups)
+    named = sorted(group["name"] for group in groups if not group["name"].startswith("record_"))
+    assert sorted(alert.slug for alert in load_catalogue()) == named
     assert until(15, lambda: ("dead_man", "Watchdog") in stack.heard())
     assert {("dead_man", "Watchdog")} == stack.heard()
 

@@ -72,7 +72,7 @@ def test_every_grafana_rule_passes_its_alerts_promtool_tests(files: Provisioned,
         document["rule_files"] = [
             str(tmp_path / f"{alert.slug}.yml")
             if name == f"../rules/{alert.slug}.yml"
-            else str(ROOT / "alerts/x" / name)
+            else str(ROOT / "alerts/tests" / name)
             for name in document["rule_files"]
         ]
         tests.append(tmp_path / f"{alert.slug}.test.yml")

@@ -21,11 +21,14 @@ def build() -> dict[str, Any]:
     """
     from alerts.load import CatalogueError, load_catalogue
     from alerts.write import write as write_alerts
-    from dashboards.files import write as write_dashboards
     from inferdeck.stack.compose.configuration import write_configuration
 
     if not in_checkout():
         raise CannotRun("generated files are built in a checkout", "clone the repository and run it there")
+    try:
+        from dashboards.files import write as write_dashboards
+    except ImportError as error:
+        raise CannotRun(f"dashboards cannot be built: {error}", "pip install '.[dashboards]'") from error
     try:
         load_catalogue(ROOT / "alerts" / "catalogue")
         # Dashboards first: alerts lead to their panels by the committed names.

@@ -20,6 +20,7 @@ def examine(root: Path = ROOT) -> list[Check]:
     from inferdeck.stack.compose.check import check_compose
 
     looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "mappings": _mappings, "schemas": _schemas}
+    looks["dashboards"] = lambda: _dashboards(root)
     looks["compose"] = lambda: check_compose(root)
     return [check for name, look in looks.items() for check in guarded(name, look)]
 
@@ -29,6 +30,16 @@ def _alerts(root: Path) -> Iterator[Check]:
     from alerts.grafana.check import check_grafana
 
     for finding in (*check(root), *check_grafana(root)):
+        yield Check(finding.name, finding.state, finding.detail, finding.mend)
+
+
+def _dashboards(root: Path) -> Iterator[Check]:
+    try:
+        from dashboards.check import check
+    except ImportError as error:
+        yield Check("dashboards", "absent", f"cannot be judged here: {error}", "pip install '.[dashboards]'")
+        return
+    for finding in check(root):
         yield Check(finding.name, finding.state, finding.detail, finding.mend)
 
 

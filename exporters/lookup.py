@@ -31,6 +31,7 @@ from exporters.row_plan import RowPlan
 from exporters.rows import OpenRequest, open_requests
 from exporters.trace_view import TraceView, view_open, view_row
 from probes.reader import RingFile
+from probes.row_check import join_rows
 
 __all__ = ["TraceView", "errors", "find_session", "find_trace", "slowest"]
 
@@ -169,7 +170,7 @@ def _select(ring: RingFile, holds: Callable[[Array], Array]) -> Array:
     if len(parts) == 1:
         return parts[0]
     if parts and all(part.dtype == parts[0].dtype for part in parts):
-        return np.concatenate(parts)
+        return join_rows(parts)
     # None, or the schema grew between two reads: once more, in one piece.
     rows = ring.read(0, ring.layout.ring_rows).rows
     return rows[holds(rows)]

@@ -21,6 +21,7 @@ from exporters.archive.reader import Archive
 from exporters.names import OUTCOMES
 from exporters.ring_folder import READ_ERRORS, open_rings
 from probes.reader import Header, RingFile
+from probes.row_check import join_rows
 from probes.schema import KINDS
 
 __all__ = ["OpenRequest", "RingInfo", "RowTable", "load_rows", "open_requests"]
@@ -176,6 +177,7 @@ def load_rows(
     archive_dir: Path | str | None = None,
     archive_until_ns: int | None = None,
     most_archived: int = 200_000,
+    most_held: int | None = None,
 ) -> RowTable:
     """Return the rows of all ring files, live and last flight, and of the archive those that left their rings.
 
@@ -186,6 +188,7 @@ def load_rows(
         archive_dir: Folder of the archive's segments; None for the rings alone.
         archive_until_ns: As *until_ns*, for the archive alone, of which nobody wants all hours that came after.
         most_archived: Rows of the archive, at most; the latest are taken.
+        most_held: Rows of each ring, at most, the latest; all by default. Older ones count as overwritten.
     """
     parts: list[tuple[dict[str, Array], dict[str, str]]] = []
     parents: dict[str, str | None] = {}
@@ -203,7 +206,7 @@ def load_rows(
             # Asked before the rows are read: a worker that ends meanwhile is then shown as it was.
             alive = ring.owner_alive()
             found_open += open_requests(ring, alive)
-            rows, overwritten, torn = _all_rows(ring)
+            rows, overwritten, torn = _all_rows(ring, most_held)
             header, name, status = ring.header, ring.header.ring_id, ring.status()
             parts.append(_decoded(rows, header, ring.strings(), since_ns, until_ns))
         except READ_ERRORS as error:
@@ -219,9 +222,10 @@ def load_rows(
         losses["torn"] += torn
     if archive_dir is not None:
         archive = Archive(Path(archive_dir))
-        for part in _archived(
-            archive, held, since_ns, archive_until_ns if until_ns is None else until_ns, most_archived
-        ):
+        window = since_ns, archive_until_ns if until_ns is None else until_ns
+        # Who asks for a sample of the rings wants one of the archive.
+        level = logging.WARNING if most_held is None else logging.DEBUG
+        for part in _archived(archive, held, window, most_archived, level):
             parts.append(_decoded(part.rows, part.header, part.strings, since_ns, until_ns))
             parents = dict(part.header.stages) | parents
         losses["segments"] = len(archive.unreadable)
@@ -267,30 +271,43 @@ def open_requests(ring: RingFile, alive: bool) -> list[OpenRequest]:
 
 
 def _archived(
-    archive: Archive, held: Mapping[str, Array], since_ns: int | None, until_ns: int | None, room: int
+    archive: Archive,
+    held: Mapping[str, Array],
+    window: tuple[int | None, int | None],
+    room: int,
+    level: int,
 ) -> Iterator[Part]:
-    """Yield the archived rows that are in none of the rings, the latest first, a bounded number."""
+    """Yield the archived rows that are in none of the rings, the latest first, a bounded number.
+
+    Args:
+        archive: The archive.
+        held: Ring -> sequence numbers that its file gave.
+        window: Since and until, ns since 1970; None for open ends.
+        room: Rows, at most.
+        level: How loudly to say that there were more.
+    """
     lowest = {name: int(seqs.min()) for name, seqs in held.items() if len(seqs)}
 
     def left(ring: str, info: BlockInfo) -> bool:
         return ring not in lowest or info.first_seq < lowest[ring]
 
-    for part in archive.window(since_ns, until_ns, left):
+    for part in archive.window(*window, left):
         here = held.get(part.ring)
         rows = part.rows if here is None else part.rows[~np.isin(part.rows["seq"], here)]
         if len(rows) > room:
-            _log.warning("rows of the archive left out: there are more in the window than fit; narrow it")
+            _log.log(level, "rows of the archive left out: there are more in the window than fit; narrow it")
             yield replace(part, rows=rows[len(rows) - room :])
             return
         room -= len(rows)
         yield replace(part, rows=rows)
 
 
-def _all_rows(ring: RingFile) -> tuple[Array, int, int]:
-    """Return the rows that the file holds, how many older ones are gone, and how many are torn."""
-    parts, cursor, lost, torn = [], 0, 0, 0
+def _all_rows(ring: RingFile, most: int | None) -> tuple[Array, int, int]:
+    """Return the rows that the file holds, the latest *most*, how many older ones there were, and how many are torn."""
     # A writer that is faster than we are would keep us for ever; what it writes meanwhile is for the next look.
     head = ring.head()
+    cursor = 0 if most is None else max(0, head - most)
+    parts, lost, torn = [], cursor, 0
     while cursor < head:
         batch = ring.read(cursor, 16384)
         parts.append(batch.rows)
@@ -299,7 +316,7 @@ def _all_rows(ring: RingFile) -> tuple[Array, int, int]:
         return ring.read(head, 0).rows, 0, 0
     newest = ring.read(cursor, 0).rows.dtype
     if all(part.dtype == newest for part in parts):
-        return np.concatenate(parts), lost, torn
+        return join_rows(parts), lost, torn
     # The schema grew between two reads: read once more in the newest form.
     whole = ring.read(0, ring.layout.ring_rows)
     return whole.rows, whole.lost, whole.torn

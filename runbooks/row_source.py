@@ -39,14 +39,22 @@ class RowSource:
         ring_dir: The folder; it is only read.
         archive_dir: Folder of the exporter's archive, for times that the rings no longer hold.
         most_archived: Rows of the archive, at most; the latest of the window are taken.
+        most_held: Rows of each ring, at most, the latest; all by default.
     """
 
     name = "ring"
 
-    def __init__(self, ring_dir: Path, archive_dir: Path | None = None, most_archived: int = 100_000) -> None:
+    def __init__(
+        self,
+        ring_dir: Path,
+        archive_dir: Path | None = None,
+        most_archived: int = 100_000,
+        most_held: int | None = None,
+    ) -> None:
         self.ring_dir = ring_dir
         self.archive_dir = archive_dir
         self.most_archived = most_archived
+        self.most_held = most_held
 
     def collect(self, since: float, until: float) -> Rows:
         """Return the requests that ended or were in flight between two times, unix seconds.
@@ -63,6 +71,7 @@ class RowSource:
                 archive_dir=self.archive_dir,
                 archive_until_ns=int(until * 1e9),
                 most_archived=self.most_archived,
+                most_held=self.most_held,
             )
         except OSError as error:
             raise SourceMissingError(f"{self.ring_dir} cannot be read: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""Rows out of the archive: by session, by trace, by time. One damaged segment costs that segment, and is told.
+"""Rows out of the archive: by session, by trace, by time. Damage costs a segment from there on, and is told.
 
 Cost   a session or a trace: 8 bytes a row are scanned, then a block a hit; by time: the blocks in the window.
 """
@@ -54,15 +54,13 @@ class Archive:
             numbers: A few.
         """
 
-        def chosen(segment: Segment) -> list[Part]:
+        def chosen(segment: Segment) -> Iterator[Part]:
             positions = segment.positions(column, numbers)
-            parts = []
             for index, info in enumerate(segment.blocks()) if positions else ():
                 inside = [at - info.at for at in positions if info.at <= at < info.at + info.rows]
                 if inside:
                     part = segment.read(index)
-                    parts.append(replace(part, rows=part.rows[inside]))
-            return parts
+                    yield replace(part, rows=part.rows[inside])
 
         if numbers:
             for path in self._paths():
@@ -79,14 +77,13 @@ class Archive:
             wanted: Told the ring file's name and what is known of a block: whether it is to be read.
         """
 
-        def chosen(segment: Segment) -> list[Part]:
+        def chosen(segment: Segment) -> Iterator[Part]:
             names = list(segment.ranges())
-            return [
-                segment.read(index)
-                for index, info in enumerate(segment.blocks())
-                if _overlaps((info.start_unix_ns, info.end_unix_ns), since_ns, until_ns)
-                and wanted(names[info.part], info)
-            ]
+            # Newest first here as well, and one by one: who has enough asks for no more.
+            for index, info in sorted(enumerate(segment.blocks()), key=lambda found: -found[1].end_unix_ns):
+                times = info.start_unix_ns, info.end_unix_ns
+                if _overlaps(times, since_ns, until_ns) and wanted(names[info.part], info):
+                    yield segment.read(index)
 
         # Newest first: those who look for a bounded number get the latest.
         for path in reversed(self._paths()):
@@ -128,19 +125,18 @@ class Archive:
             self.unreadable[self.folder.name] = error.strerror or str(error)
             return []
 
-    def _from(self, path: Path, choose: Callable[[Segment], list[Part]]) -> list[Part]:
-        """Return what *choose* takes of a segment; nothing of one that cannot be read."""
+    def _from(self, path: Path, choose: Callable[[Segment], Iterator[Part]]) -> Iterator[Part]:
+        """Yield what *choose* takes of a segment, up to where it cannot be read."""
         try:
             with Segment(path) as segment:
-                return choose(segment)
+                yield from choose(segment)
         except FileNotFoundError:
             # Retention was quicker.
-            return []
+            return
         except READ_ERRORS as error:
             if path.name not in self.unreadable:
                 _log.warning("segment left out: %s", error)
             self.unreadable[path.name] = str(error)
-            return []
 
 
 def _overlaps(times: tuple[int, int], since_ns: int | None, until_ns: int | None) -> bool:

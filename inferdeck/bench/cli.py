@@ -1,4 +1,4 @@
-"""`bench overhead`, `bench start`, `bench serve`."""
+"""`bench overhead`, `bench start`, `bench serve`, `bench trace`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ __all__ = ["bench"]
 
 @click.group()
 def bench() -> None:
-    """Measure what observing costs, and how fast the service starts and answers.
+    """Measure what observing costs, how fast the service starts and answers, and how fast a request is found.
 
     \b
     Examples:
       inferdeck bench overhead --rounds 10 --plot overhead.svg
       inferdeck --json bench start
+      inferdeck bench trace
     """  # noqa: D301  # click looks for the character, not for two letters
 
 
@@ -108,3 +109,34 @@ def serve(*, rounds: int, seconds: int, quiet: bool) -> Outcome:
     with progress_bar("bench serve", quiet=quiet) as progress:
         payload = run_serve(load_settings().model_path, rounds, float(seconds), progress)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_serve(payload, console))
+
+
+@bench.command()
+@click.option(
+    "--records", type=click.IntRange(1000, 10_000_000), default=1_000_000, show_default=True, help="Requests to write."
+)
+@click.option("--look-ups", type=click.IntRange(1, 10_000), default=40, show_default=True, help="Of each kind of id.")
+@click.option(
+    "--commands", type=click.IntRange(0, 100), default=7, show_default=True, help="Runs of `inferdeck trace`."
+)
+@reports
+def trace(*, records: int, look_ups: int, commands: int, quiet: bool) -> Outcome:
+    """Time how long a session or a trace takes to be found among a million requests.
+
+    The real recorder writes them and the real archiver seals them, in temporary folders: 70 MB of memory and 90 MB of
+    disk. Then ids that are there, that are not, and the oldest are looked up in rings and archive together, each from
+    nothing; and `inferdeck trace` is run as a command. Exit 1 when a median is above 50 ms, the command takes a second
+    or more, or an answer is wrong. Takes about a minute.
+
+    \b
+    Examples:
+      inferdeck bench trace
+      inferdeck bench trace --records 100000 --commands 3
+      inferdeck --json bench trace > trace.json
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.look_ups import draw_look_ups, run_look_ups
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench trace", quiet=quiet) as progress:
+        payload = run_look_ups(records, look_ups, commands, progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_look_ups(payload, console))

@@ -129,3 +129,14 @@ def test_a_filtered_table_keeps_the_rest(ring_dir: Path, fly: Callable[..., Flig
     few = table.where(table.numbers("tokens") >= 2)
     assert few["tokens"].tolist() == [2, 3]
     assert few.rings is table.rings
+
+
+def test_a_sample_of_the_latest_rows_of_each_ring(ring_dir: Path, fly: Callable[..., Flight]) -> None:
+    """Rows beyond the sample count as older ones; with fewer rows than that all are there."""
+    busy, idle = fly(ring_rows=64), fly(ring_rows=64)
+    for _ in range(100):
+        busy.row()
+    idle.row()
+    table = load_rows(ring_dir, most_held=10)
+
+    assert ([0, *range(90, 100)], 90, 0) == (sorted(table["seq"].tolist()), table.overwritten, table.losses["torn"])

@@ -8,7 +8,7 @@ help: ## list the verbs
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # Everything comes from the lock, hashes checked; the project itself is built by the locked hatchling.
-.venv/.ready: requirements.lock pyproject.toml
+.venv/.ready: requirements.lock pyproject.toml hatch_build.py
 	@command -v python3 >/dev/null || { echo "setup: python3 (3.11 or newer) is missing"; exit 2; }
 	python3 -m venv .venv
 	$(PY) -m pip install --quiet --require-hashes -r requirements.lock
@@ -22,7 +22,13 @@ help: ## list the verbs
 	$(PY) -m inferdeck.tool_install .tools $(if $(filter true,$(CI)),,|| echo "setup: going on without Prometheus and Alertmanager")
 	@touch $@
 
-setup: .venv/.ready .tools/.ready ## make .venv from the lock, fetch Prometheus and Alertmanager
+# The recorder's compiled request path. Anew after an edit of what it is made of (it is never loaded for other sources);
+# where there is no C compiler everything works interpreted: inferdeck doctor says what that costs.
+.venv/.core: .venv/.ready hatch_build.py probes/_core.pyx probes/_core_c.h $(wildcard probes/*.py)
+	$(PY) hatch_build.py $(if $(filter true,$(CI)),,|| true)
+	@touch $@
+
+setup: .venv/.ready .venv/.core .tools/.ready ## make .venv from the lock, fetch Prometheus and Alertmanager
 
 demo: setup ## cause a real failure, see it alerted, named and traced (under 3 minutes)
 	.venv/bin/inferdeck demo
@@ -34,8 +40,9 @@ check: setup ## lint, format, types, import borders, generated files, catalogue,
 	$(PY) -m pytest -q tests/test_layers.py
 	.venv/bin/inferdeck check
 
-test: setup ## all tests, the real stack included
+test: setup ## all tests, the real stack included; those of the recorder on both of its cores
 	$(PY) -m pytest
+	INFERDECK_CORE=interpreted $(PY) -m pytest -q tests/probes tests/test_layers.py
 
 quick: setup ## tests that start no real stack
 	$(PY) -m pytest -m "not real"

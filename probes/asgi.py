@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from probes.core import CORE
 from probes.intake import Intake
 from probes.plan import FIXED_INDEX, WIRE_INDEX, WIRE_STAGES
 from probes.record import CURRENT, Record
@@ -121,6 +122,10 @@ class _Exchange:
         row[DURATION] = ended = perf_counter_ns() - self._started_ns
         row[SEND_DURATION] = ended - row[SEND_START]
         row[SENT_BYTES] = self._sent_bytes
+
+
+if not TYPE_CHECKING and CORE is not None:
+    _Exchange = CORE.Exchange
 
 
 class FlightRecorder:

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, MutableMapping
 from random import getrandbits
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from probes.core import CORE
 from probes.folder import session_hash
 from probes.incoming import (
     DEVICE_TYPES,
@@ -24,7 +25,8 @@ from probes.plan import FIXED_INDEX
 from probes.record import FLAG_SAMPLED, FLAG_SESSION_GENERATED, Record
 from probes.ringfile import OwnedRing
 from probes.strings import OTHER, Field
-from probes.surrounding import FLAG_PARENT_INSIDE, surrounding_span
+from probes.surrounding import FLAG_PARENT_INSIDE, Span, surrounding_span
+from probes.writer import RingWriter
 
 __all__ = ["Intake"]
 
@@ -58,40 +60,21 @@ class _Cache(dict[bytes, Any]):
         return value
 
 
-class Intake:
-    """Begins and finishes the records of one ring.
+class _PlainIntake:
+    """Begins and finishes records where no compiled core does."""
 
-    Args:
-        ring: The ring that this process writes.
-        clock_ns: Wall clock, ns since 1970.
-    """
-
-    def __init__(self, ring: OwnedRing, clock_ns: Callable[[], int] = time.time_ns) -> None:
-        self.ring = ring
-        self.writer = writer = ring.writer
-        self._clock_ns = clock_ns
-        self._wall_ns = clock_ns() - perf_counter_ns()
-        plan = writer.plan
-        self._methods = {method: writer.strings.add(method) for method in METHODS}
-        self._method_other = writer.strings.add(OTHER)
-        self._devices = {value: writer.strings.add(value.decode()) for value in DEVICE_TYPES}
-        self._routes = plan.text_field("route")
-        self._errors = plan.text_field("error_type")
-        releases = plan.text_field("client_release")
-        agents = Field(writer.strings)
-        self._agents = _Cache(lambda raw: agents[agent_family(raw)])
-        self._releases = _Cache(lambda raw: releases[client_release(raw)] if client_release(raw) else 0)
-        key = ring.key
-        self._sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
-        self._span_here = surrounding_span()
-
-    def anchor(self) -> None:
-        """Follow what changes while we run: a wall clock that was set, and tracing that was loaded after the start."""
-        wall_ns = self._clock_ns() - perf_counter_ns()
-        if abs(wall_ns - self._wall_ns) > 1_000_000:
-            self._wall_ns = wall_ns
-        # An app may load it as late as in its own start-up.
-        self._span_here = self._span_here or surrounding_span()
+    ring: OwnedRing
+    writer: RingWriter
+    _wall_ns: int
+    _methods: dict[str, int]
+    _method_other: int
+    _devices: dict[bytes, int]
+    _routes: Field
+    _errors: Field
+    _agents: _Cache
+    _releases: _Cache
+    _sessions: _Cache
+    _span_here: Callable[[], Span | None] | None
 
     def begin(self, scope: MutableMapping[str, Any]) -> Record:
         """Return the record of a request that starts now.
@@ -193,3 +176,46 @@ class Intake:
         if not answered:
             record.row[I_OUTCOME] = 2
         record.row[I_ERROR] = self._errors[type(error).__name__]
+
+
+if TYPE_CHECKING or CORE is None:
+    IntakeBase = _PlainIntake
+else:
+    CORE.prepare(WANTED=WANTED, parse_traceparent=parse_traceparent)
+    IntakeBase = CORE.IntakeCore
+
+
+class Intake(IntakeBase):
+    """Begins and finishes the records of one ring.
+
+    Args:
+        ring: The ring that this process writes.
+        clock_ns: Wall clock, ns since 1970.
+    """
+
+    def __init__(self, ring: OwnedRing, clock_ns: Callable[[], int] = time.time_ns) -> None:
+        self.ring = ring
+        self.writer = writer = ring.writer
+        self._clock_ns = clock_ns
+        self._wall_ns = clock_ns() - perf_counter_ns()
+        plan = writer.plan
+        self._methods = {method: writer.strings.add(method) for method in METHODS}
+        self._method_other = writer.strings.add(OTHER)
+        self._devices = {value: writer.strings.add(value.decode()) for value in DEVICE_TYPES}
+        self._routes = plan.text_field("route")
+        self._errors = plan.text_field("error_type")
+        releases = plan.text_field("client_release")
+        agents = Field(writer.strings)
+        self._agents = _Cache(lambda raw: agents[agent_family(raw)])
+        self._releases = _Cache(lambda raw: releases[client_release(raw)] if client_release(raw) else 0)
+        key = ring.key
+        self._sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
+        self._span_here = surrounding_span()
+
+    def anchor(self) -> None:
+        """Follow what changes while we run: a wall clock that was set, and tracing that was loaded after the start."""
+        wall_ns = self._clock_ns() - perf_counter_ns()
+        if abs(wall_ns - self._wall_ns) > 1_000_000:
+            self._wall_ns = wall_ns
+        # An app may load it as late as in its own start-up.
+        self._span_here = self._span_here or surrounding_span()

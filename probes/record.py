@@ -15,8 +15,9 @@ from collections.abc import Iterable, Mapping
 from contextvars import ContextVar, Token
 from time import perf_counter_ns, thread_time_ns
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from probes.core import CORE
 from probes.plan import FIXED_INDEX, StageSlot
 from probes.schema import NEVER, OUTCOMES
 from probes.writer import RingWriter
@@ -105,6 +106,14 @@ class Record:
     def low_quality(self) -> None:
         """Mark the request's input as one of low quality."""
         self.row[I_FLAGS] |= FLAG_LOW_QUALITY
+
+    def in_batch(self, number: int) -> None:
+        """Say in which batch the request is, unless that is known.
+
+        Args:
+            number: Number of the batch.
+        """
+        self.row[I_BATCH] = self.row[I_BATCH] or number
 
     @property
     def trace_id(self) -> str:
@@ -254,6 +263,11 @@ def stage(name: str, /, **attributes: Any) -> Stage:
     return NO_STAGE if record is None else _enter(record, name, attributes)
 
 
+if not TYPE_CHECKING and CORE is not None:
+    CORE.prepare(CURRENT=CURRENT)
+    Record, Stage, stage = CORE.Record, CORE.Stage, CORE.stage
+
+
 class batch_stage:  # noqa: N801  as above
     """One stage that many requests share, such as a model call on a batch; every record gets its times and attributes.
 
@@ -277,8 +291,8 @@ class batch_stage:  # noqa: N801  as above
 
     def __enter__(self) -> batch_stage:
         for record in self._records:
-            record.row[I_BATCH] = record.row[I_BATCH] or self._batch_id
-        self._stages = [_enter(record, self._name, self._attributes) for record in self._records]
+            record.in_batch(self._batch_id)
+        self._stages = [record.stage(self._name, **self._attributes) for record in self._records]
         return self
 
     def __exit__(

@@ -14,9 +14,10 @@ import os
 import struct
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from probes.core import CORE
 from probes.layout import (
     COMMIT,
     ENTRY,
@@ -65,7 +66,24 @@ def coerce(value: object, kind: str) -> tuple[Any, bool]:
     return value, True
 
 
-class RingWriter:
+class _PlainBase:
+    """Below a writer where no compiled core runs: it has nothing to add."""
+
+    def map_core(self, buffer: mmap.mmap, layout: Layout) -> None:
+        """Show a compiled core where it may write."""
+
+    def unmap_core(self) -> None:
+        """Take it back."""
+
+
+if TYPE_CHECKING or CORE is None:
+    WriterBase = _PlainBase
+else:
+    CORE.prepare(coerce=coerce)
+    WriterBase = CORE.RingCore  # keeps the numbers below that change with every request, and writes rows itself
+
+
+class RingWriter(WriterBase):
     """Writes one ring file, or an anonymous mapping of the same layout.
 
     Args:
@@ -98,6 +116,7 @@ class RingWriter:
         self.strings = StringTable(buffer, layout.strings, count)
         self.plan = Plan(layout.row_bytes - FRAME_BYTES, self.strings, self.publish, count, stages)
         self._packers = self.plan.packers
+        self.map_core(buffer, layout)
 
     @property
     def head(self) -> int:
@@ -233,6 +252,7 @@ class RingWriter:
 
     def abandon(self) -> None:
         """Give the mapping up at once; for a forked child, in which a thread that held the lock does not exist."""
+        self.unmap_core()
         with contextlib.suppress(BufferError):
             self._words.release()
             self._hashes.release()

@@ -21,6 +21,7 @@ from alerts.yaml_text import YamlError, dump, parse
 __all__ = ["check_grafana", "datasource_uids", "default_environment"]
 
 Runner = Callable[[str, Sequence[str | Path]], ToolResult]
+COMPOSE: Final = "docker-compose.observability.yml"
 DATASOURCES: Final = "dashboards/provisioning/datasources"
 # Channels that a user may choose for the three variables.
 _CHOICES: Final = {
@@ -56,6 +57,7 @@ def check_grafana(root: Path, run: Runner = run_tool) -> list[Finding]:
     return [
         *(_finding(f"grafana: {name}", list(look())) for name, look in looks.items()),
         _data_sources(files, root),
+        _compose(root),
         *_tools(files, run),
     ]
 
@@ -183,6 +185,24 @@ def _data_sources(files: Provisioned, root: Path) -> Finding:
     if there is None:
         return Finding(name, "absent", f"none are provisioned in {DATASOURCES}")
     return _finding(name, [f"{uid} is asked and not provisioned" for uid in sorted(used - there)])
+
+
+def _compose(root: Path) -> Finding:
+    """Return whether the container of Grafana is given every variable, none of them empty."""
+    name = "grafana: variables in the compose file"
+    path = root / COMPOSE
+    if not path.is_file():
+        return Finding(name, "absent", f"no {COMPOSE}")
+    document, _ = parse(path.read_text(encoding="utf-8"))
+    given = document.get("services", {}).get("grafana", {}).get("environment", {})
+    missing = [f"{variable} is not given to Grafana's container" for variable in DEFAULTS if variable not in given]
+    # "${NAME:-default}": what is there when a user has set nothing.
+    wrong = [
+        f"{variable} has another default in {COMPOSE} than in alerts/grafana/variables.py: {given[variable]!r}"
+        for variable, (default, _) in DEFAULTS.items()
+        if default and variable in given and given[variable] != f"${{{variable}:-{default}}}"
+    ]
+    return _finding(name, missing + wrong)
 
 
 def _tools(files: Provisioned, run: Runner) -> Iterator[Finding]:

@@ -131,6 +131,20 @@ def test_a_data_source_must_be_provisioned(root: Path) -> None:
     assert {"data sources": "inferdeck-prometheus is asked and not provisioned"} == failures(root)
 
 
+def test_the_container_must_be_given_every_variable(root: Path) -> None:
+    """With the same default in both places; an unset one is empty, and Grafana does not start."""
+    given = {name: f"${{{name}:-{default}}}" for name, (default, _) in DEFAULTS.items()}
+    path = root / "docker-compose.observability.yml"
+    path.write_text(dump({"services": {"grafana": {"environment": given}}}, "x"))
+    assert {} == failures(root)
+
+    del given["INFERDECK_NOTIFY_PAGE"]
+    path.write_text(dump({"services": {"grafana": {"environment": given | {"INFERDECK_SERVICE": ""}}}}, "x"))
+    said = failures(root)["variables in the compose file"]
+    assert "INFERDECK_NOTIFY_PAGE is not given" in said
+    assert "INFERDECK_SERVICE has another default" in said
+
+
 def test_what_the_tools_say_is_a_finding(root: Path) -> None:
     """A refusal fails, a missing tool is absent."""
 

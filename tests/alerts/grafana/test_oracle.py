@@ -34,8 +34,9 @@ pytestmark = pytest.mark.usefixtures("tools")
 
 @pytest.fixture(scope="module")
 def files() -> Provisioned:
-    """The committed files."""
-    return read_provisioned(ROOT)
+    """What the catalogue says now; that the committed files say the same is a test of its own."""
+    generated = grafana_files(ALERTS, ROOT)
+    return Provisioned({name: parse(text)[0] for name, text in generated.items() if name.endswith(".yaml")})
 
 
 def as_prometheus_rule(rule: dict[str, Any]) -> dict[str, Any]:
@@ -229,6 +230,4 @@ def test_feishus_body_holds_the_same_message(tmp_path: Path) -> None:
 
 def test_the_committed_files_are_the_generated_ones(files: Provisioned) -> None:
     """All of the above speaks about what is shipped."""
-    generated = grafana_files(ALERTS, ROOT)
-
-    assert {name: parse(text)[0] for name, text in generated.items() if name.endswith(".yaml")} == files.documents
+    assert read_provisioned(ROOT).documents == files.documents

@@ -7,8 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from alerts.model import Alert, fill
 from alerts.prometheus_config import JOBS
 from alerts.promql import Matcher, Selector, grouping_labels, selectors
-from exporters.names import LABELS, METRICS, Metric
-from exporters.names_kubernetes import KUBERNETES
+from exporters.names import KUBERNETES, LABELS, METRICS, Metric
 
 __all__ = ["unknown_in_query", "unknown_names"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from alerts.yaml_text import dump
-from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
+from exporters.names import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 
 __all__ = ["JOBS", "Scrape", "render_prometheus", "seconds"]
 

@@ -38,12 +38,16 @@ from exporters.labels import (
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_foreign import FOREIGN, ForeignMetric
+from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_telemetry import TELEMETRY
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
 __all__ = [
     "FOREIGN",
     "INPUT_BUCKETS",
+    "KUBERNETES",
+    "KUBERNETES_JOB",
+    "KUBERNETES_NAMESPACE",
     "LABELS",
     "LAYERS",
     "METRICS",

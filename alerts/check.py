@@ -12,6 +12,7 @@ from typing import Literal
 from alerts.load import CatalogueError, load_catalogue
 from alerts.model import Alert
 from alerts.names_check import unknown_in_query, unknown_names
+from alerts.places import place
 from alerts.promtool import ToolMissingError, ToolResult, run_tool
 from alerts.readme import related_files
 from alerts.recording import Recording, load_recordings, recorded_names
@@ -55,9 +56,9 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
         ]
     return [
         Finding("alerts: catalogue", "ok", f"{len(alerts)} alerts: {', '.join(alert.slug for alert in alerts)}"),
-        *_names(alerts, metrics, recordings),
+        *_names(alerts, metrics, recordings, root),
         *_panels(alerts, root),
-        *_objectives(alerts, metrics),
+        *_objectives(alerts, metrics, root),
         *_related(alerts, root),
         *_pages(alerts, root),
         *_generated(root),
@@ -66,15 +67,21 @@ def check(root: Path = ROOT, metrics: Mapping[str, Metric] = METRICS, run: Runne
 
 
 def _names(
-    alerts: Sequence[Alert], metrics: Mapping[str, Metric], recordings: Sequence[Recording]
+    alerts: Sequence[Alert], metrics: Mapping[str, Metric], recordings: Sequence[Recording], root: Path
 ) -> Iterator[Finding]:
     name = "alerts: names in expressions"
     recorded = recorded_names(recordings)
-    wrong = [f"{alert.slug}: {what}" for alert in alerts for what in unknown_names(alert, metrics, recorded)]
+    wrong = []
+    for alert in alerts:
+        for what in unknown_names(alert, metrics, recorded):
+            told, _, said = what.rpartition(": ")
+            key, word = ("tests" if told.startswith("test ") else "expr"), (said or what).split()[0]
+            wrong.append(f"{place(_file(root, alert), key, word)}: {what}")
     for one in recordings:
         queries = dict.fromkeys(expr for rules in one.groups().values() for _, expr in rules)
         found = dict.fromkeys(what for expr in queries for what in unknown_in_query(expr, metrics, by_job=True))
-        wrong += [f"recording/{one.slug}: {what}" for what in found]
+        path = root / "alerts" / "recording" / f"{one.slug}.yaml"
+        wrong += [f"recording/{place(path, 'rules', what.split()[0])}: {what}" for what in found]
     if not wrong:
         yield Finding(name, "ok", "every metric, label and value is in exporters/names.py")
     for what in wrong:
@@ -84,14 +91,13 @@ def _names(
 def _panels(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
     name, path = "alerts: panel of each", root / PANELS
     if not path.is_file():
-        yield Finding(
-            name, "absent", f"no {PANELS}: whether the panels are there cannot be told", "run `inferdeck build`"
-        )
+        detail = f"no {PANELS}: whether the panels are there cannot be told"
+        yield Finding(name, "absent", detail, "run `inferdeck build`")
         return
     known = json.loads(path.read_text(encoding="utf-8"))
-    wrong = [f"{alert.slug}: has no panel" for alert in alerts if alert.panel is None]
+    wrong = [f"{place(_file(root, alert), 'runbook')}: has no panel" for alert in alerts if alert.panel is None]
     wrong += [
-        f"{alert.slug}: panel {alert.panel} is not in {PANELS}{_close(alert.panel, known)}"
+        f"{place(_file(root, alert), 'panel')}: {alert.panel} is not in {PANELS}{_close(alert.panel, known)}"
         for alert in alerts
         if alert.panel is not None and alert.panel not in known
     ]
@@ -106,7 +112,11 @@ def _close(panel: str, known: Iterable[str]) -> str:
     return f" (close: {', '.join(near)})" if near else ""
 
 
-def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Iterator[Finding]:
+def _file(root: Path, alert: Alert) -> Path:
+    return root / "alerts" / "catalogue" / f"{alert.slug}.yaml"
+
+
+def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric], root: Path) -> Iterator[Finding]:
     name = "alerts: latency objectives"
     latency = next((alert for alert in alerts if alert.slug == "latency_objective"), None)
     if latency is None:
@@ -117,7 +127,8 @@ def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Itera
         threshold = latency.thresholds.get(f"{bucket}_seconds")
         if threshold is None or threshold.value != seconds:
             said = "none" if threshold is None else f"{threshold.value:g} s"
-            wrong.append(f"{bucket}: exporters/names.py says {seconds:g} s, the alert says {said}")
+            where = place(_file(root, latency), "thresholds", f"{bucket}_seconds")
+            wrong.append(f"{where}: {bucket}: exporters/names.py says {seconds:g} s, the alert says {said}")
         # Between two bounds the P95 is interpolated, and the alert would then be right only by luck.
         if seconds not in metrics["model_latency_seconds"].buckets:
             wrong.append(f"{bucket}: {seconds:g} s is no bound of model_latency_seconds")
@@ -129,15 +140,16 @@ def _objectives(alerts: Sequence[Alert], metrics: Mapping[str, Metric]) -> Itera
 
 def _related(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
     # A page without its checklist helps nobody, and what nothing causes has never been seen to fire its alert.
-    for what in ("runbook", "failure test"):
+    for what, key in (("runbook", "runbook"), ("failure test", "slug")):
         name = f"alerts: {what} of each"
-        files = {alert.slug: related_files(alert).get(what) for alert in alerts}
-        missing = [f"{slug}: {path}" for slug, path in files.items() if path and not (root / path).is_file()]
-        if missing:
-            mend = "write it, then run `python -m alerts`"
-            yield Finding(name, "fail", f"missing: {', '.join(missing)}", mend)
-        else:
+        files = [(alert, path) for alert in alerts if (path := related_files(alert).get(what))]
+        missing = [
+            f"{place(_file(root, alert), key)}: no {path}" for alert, path in files if not (root / path).is_file()
+        ]
+        if not missing:
             yield Finding(name, "ok", "all are there")
+        for one in missing:
+            yield Finding(name, "fail", one, "write it, or mend the name; then run `python -m alerts`")
 
 
 def _pages(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
@@ -151,7 +163,8 @@ def _pages(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
         keys = ("alert", "slug", "kind", "severity") + (() if alert.kind == "symptom" else ("layer",))
         head = _front_matter(path)
         wrong += [
-            f"{alert.slug}: {key} is {getattr(alert, key)!r} here and {head.get(key)!r} in {path.relative_to(root)}"
+            f"{place(_file(root, alert), key)}: {key} is {getattr(alert, key)!r} here and {head.get(key)!r} in "
+            f"{path.relative_to(root)}"
             for key in keys
             if getattr(alert, key) != head.get(key)
         ]

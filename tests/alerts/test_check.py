@@ -38,6 +38,12 @@ def complete(checkout: Path) -> Path:
     return checkout
 
 
+def line_of(root: Path, slug: str, word: str) -> int:
+    """Return the number of the first line of a catalogue's file that holds a word."""
+    lines = (root / f"alerts/catalogue/{slug}.yaml").read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if word in line)
+
+
 def states(root: Path, **arguments: Any) -> dict[str, str]:
     """Return the state of each check by its name."""
     return {finding.name: finding.state for finding in check(root, **{"run": content, **arguments})}
@@ -78,7 +84,8 @@ def test_a_slug_without_a_runbook_fails(complete: Path) -> None:
     (complete / "runbooks/ServiceDown.md").unlink()
     write(complete)
 
-    assert [("alerts: runbook of each", "fail", "missing: service_down: runbooks/ServiceDown.md")] == [
+    line = line_of(complete, "service_down", "runbook:")
+    assert [("alerts: runbook of each", "fail", f"service_down.yaml:{line}: no runbooks/ServiceDown.md")] == [
         (finding.name, finding.state, finding.detail) for finding in failing(complete)
     ]
 
@@ -120,7 +127,9 @@ def test_an_unknown_metric_fails(complete: Path) -> None:
     found = failing(complete, metrics=metrics)
 
     assert {"alerts: names in expressions"} == {finding.name for finding in found}
-    assert "event_loop_blocked: expr: runtime_event_loop_blocked_seconds_total is no metric" in found[0].detail
+    line = line_of(complete, "event_loop_blocked", "rate(runtime_event_loop_blocked_seconds_total")
+    said = f"event_loop_blocked.yaml:{line}: expr: runtime_event_loop_blocked_seconds_total is no metric"
+    assert said in found[0].detail
 
 
 def test_a_panel_that_is_not_there_fails_and_the_close_one_is_named(complete: Path) -> None:
@@ -128,7 +137,10 @@ def test_a_panel_that_is_not_there_fails_and_the_close_one_is_named(complete: Pa
     replace(complete, "alerts/catalogue/service_down.yaml", "overview/service-now", "overview/service-nw")
     write(complete)
 
-    said = "service_down: panel overview/service-nw is not in dashboards/panels.json (close: overview/service-now)"
+    line = line_of(complete, "service_down", "panel:")
+    said = (
+        f"service_down.yaml:{line}: overview/service-nw is not in dashboards/panels.json (close: overview/service-now)"
+    )
     (found,) = failing(complete)
     assert found.detail.startswith(said.rstrip(")"))
 
@@ -137,10 +149,11 @@ def test_an_alert_without_a_panel_fails_once_there_are_dashboards(complete: Path
     """Where there are none, it is not claimed that all is well."""
     replace(complete, "alerts/catalogue/service_down.yaml", "panel: overview/service-now\n", "")
     write(complete)
-    assert ["service_down: has no panel"] == [finding.detail for finding in failing(complete)]
+    line = line_of(complete, "service_down", "runbook:")
+    assert [f"service_down.yaml:{line}: has no panel"] == [finding.detail for finding in failing(complete)]
 
     (complete / "dashboards/panels.json").unlink()
-    assert ["absent"] == [finding.state for finding in failing(complete)]
+    assert ("alerts: panel of each", "absent") in [(finding.name, finding.state) for finding in failing(complete)]
 
 
 def test_a_recording_rule_over_an_unknown_metric_fails(complete: Path) -> None:
@@ -148,7 +161,7 @@ def test_a_recording_rule_over_an_unknown_metric_fails(complete: Path) -> None:
     replace(complete, "alerts/recording/worker_memory.yaml", "(model_worker_up)", "(model_workers_up)")
     write(complete)
 
-    said = "recording/worker_memory: model_workers_up is no metric of exporters/names.py"
+    said = "recording/worker_memory.yaml:8: model_workers_up is no metric of exporters/names.py"
     assert [said] == [finding.detail for finding in failing(complete)]
 
 
@@ -157,8 +170,9 @@ def test_an_unknown_recorded_series_fails(complete: Path) -> None:
     replace(complete, "alerts/catalogue/error_budget_burn.yaml", "ratio_rate30m", "ratio_rate20m")
     write(complete)
 
-    said = "error_budget_burn: expr: service:model_request_errors:ratio_rate20m is no metric of exporters/names.py"
-    assert said in [finding.detail for finding in failing(complete)]
+    line = line_of(complete, "error_budget_burn", "ratio_rate20m")
+    said = f"error_budget_burn.yaml:{line}: expr: service:model_request_errors:ratio_rate20m is no metric"
+    assert f"{said} of exporters/names.py" in [finding.detail for finding in failing(complete)]
 
 
 def test_an_objective_that_is_said_differently_elsewhere_fails(complete: Path) -> None:
@@ -168,7 +182,9 @@ def test_an_objective_that_is_said_differently_elsewhere_fails(complete: Path) -
     )
     write(complete)
 
-    assert ["short: exporters/names.py says 0.3 s, the alert says 0.35 s"] == [f.detail for f in failing(complete)]
+    line = line_of(complete, "latency_objective", "short_seconds: {")
+    said = f"latency_objective.yaml:{line}: short: exporters/names.py says 0.3 s, the alert says 0.35 s"
+    assert [said] == [f.detail for f in failing(complete)]
 
 
 def test_an_objective_between_two_bounds_fails(complete: Path) -> None:

@@ -65,7 +65,7 @@ lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew
 	$(IMAGE) --extra console --extra grafana pyproject.toml -o docker/requirements-console.lock
 	$(IMAGE) --extra service pyproject.toml -o docker/requirements-service.lock
 	$(IMAGE) --extra train pyproject.toml -o docker/requirements-train.lock
-	echo hatchling | $(IMAGE) - -o docker/requirements-build.lock
+	printf 'cython\nhatchling\n' | $(IMAGE) - -o docker/requirements-build.lock
 
 clean: ## remove what was built here
 	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

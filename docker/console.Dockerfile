@@ -9,7 +9,7 @@ ARG PIP_FIND_LINKS
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY docker/requirements-build.lock /build/
 RUN python3 -m venv /opt/build && /opt/build/bin/python -m pip install --quiet --require-hashes -r /build/requirements-build.lock
-COPY pyproject.toml README.md LICENSE /build/src/
+COPY pyproject.toml hatch_build.py README.md LICENSE /build/src/
 COPY inferdeck /build/src/inferdeck
 COPY probes /build/src/probes
 COPY exporters /build/src/exporters

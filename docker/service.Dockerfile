@@ -7,10 +7,13 @@ ARG BASE=python:3.11.14-slim-bookworm
 FROM ${BASE} AS wheel
 ARG PIP_NO_INDEX
 ARG PIP_FIND_LINKS
+# for the compiled core of the recorder; without a compiler the wheel is whole and records interpreted
+RUN command -v cc > /dev/null || (apt-get update -qq && apt-get install -qq -y --no-install-recommends gcc libc6-dev) || \
+    echo "no compiler: the recorder will run interpreted"
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 COPY docker/requirements-build.lock /build/
 RUN python3 -m venv /opt/build && /opt/build/bin/python -m pip install --quiet --require-hashes -r /build/requirements-build.lock
-COPY pyproject.toml README.md LICENSE /build/src/
+COPY pyproject.toml hatch_build.py README.md LICENSE /build/src/
 COPY inferdeck /build/src/inferdeck
 COPY probes /build/src/probes
 COPY exporters /build/src/exporters

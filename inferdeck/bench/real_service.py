@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,7 +35,9 @@ def model_or_raise(folder: Path) -> Path:
 
 
 @contextmanager
-def run_service(name: str, folder: Path, model: Path, *, recorder: bool) -> Iterator[tuple[Child, float]]:
+def run_service(
+    name: str, folder: Path, model: Path, *, recorder: bool, settings: Mapping[str, str] | None = None
+) -> Iterator[tuple[Child, float]]:
     """Run `python -m service` while the body runs.
 
     Args:
@@ -43,6 +45,7 @@ def run_service(name: str, folder: Path, model: Path, *, recorder: bool) -> Iter
         folder: For logs and rows.
         model: The model's folder, absolute.
         recorder: Whether rows are written.
+        settings: More of its environment.
 
     Yields:
         The service, and the seconds from its start until it was ready.
@@ -61,6 +64,7 @@ def run_service(name: str, folder: Path, model: Path, *, recorder: bool) -> Iter
         "INFERDECK_SERVICE_LOG_LEVEL": "warning",
         "INFERDECK_RING_DIR": str(rows),
         "INFERDECK_STATE_DIR": str(folder / f"{name}-state"),
+        **(settings or {}),
     }
     started = time.monotonic()
     with spawn(name, ["-m", "service"], folder, environment) as child:

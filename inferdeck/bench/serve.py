@@ -1,57 +1,96 @@
 """`inferdeck bench serve`: requests a second and times of the real service, and what its instruments cost it.
 
-Two services on the same model stay up, one without the recorder; windows go off, on, off, on, off. The exporter reads
-the recorded one and shares the cores with all, as it does on a small machine. The bodies are real reviews.
+Services on the same model stay up, with and without the recorder; windows go off, on, off, off (A/A), off, and with
+1 ms of work in front: off, on, off. Exporters read the recorded ones and share the cores with all, as on a small
+machine. The bodies are real reviews.
 """
 
 from __future__ import annotations
 
 import json
-import statistics
+import resource
 import tempfile
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from inferdeck.bench.children import Child
 from inferdeck.bench.counters import metric_page, sum_samples
+from inferdeck.bench.cpu import busy_seconds, process_seconds, total_seconds
 from inferdeck.bench.exporter import run_exporter
 from inferdeck.bench.load import Load, run_wrk
-from inferdeck.bench.machine import describe, versions
 from inferdeck.bench.real_service import model_or_raise, run_service
-from inferdeck.bench.windows import Window, pair_up, quartiles
+from inferdeck.bench.serve_result import Served, shape_serve
+from inferdeck.bench.windows import Window
+from inferdeck.bench.work import BYTES_VARIABLE, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 
-if TYPE_CHECKING:
-    from rich.console import Console
+__all__ = ["run_serve"]
 
-__all__ = ["RATIO_MIN", "Served", "draw_serve", "run_serve", "shape_serve"]
-
-RATIO_MIN = 0.90  # issue 3, item 2: instruments on / off, the exporter shares the cores
-CONNECTIONS = 16
-MANY = 100
-REVIEWS = 512
+CONNECTIONS: Final = 16
+MANY: Final = 100
+REVIEWS: Final = 512
+WORK_SECONDS: Final = 0.001
+# Each round: a window, and its neighbours without the recorder; the second line does a millisecond of work beside.
+ROUND: Final = ("off", "on", "off", "off_aa", "off")
+ROUND_WORK: Final = ("work_off", "work_on", "work_off")
 # degraded answers are 200 to the load generator; the exporter tells them, and all that is not "ok" is an error here
-NOT_OK = ("refused", "error", "degraded", "disconnected")
+NOT_OK: Final = ("refused", "error", "degraded", "disconnected")
 
 
-@dataclass(frozen=True)
-class Served:
-    """What was measured.
+@dataclass
+class _Rig:
+    """The processes of a run.
 
     Attributes:
-        rounds: Windows in order of time, each "off" or "on" with its load.
-        not_ok: Requests of the "on" windows that ended otherwise than ok, by our exporter's counters.
-        many: The window with 100 connections.
-        many_not_ok: As not_ok, of that window.
+        wrk: The load generator.
+        bodies: File of JSON bodies.
+        services: By name, as in `ROUND` and `ROUND_WORK`.
+        exporters: By the name of the service whose rows they read.
     """
 
-    rounds: list[tuple[str, Load]]
-    not_ok: int
-    many: Load
-    many_not_ok: int
+    wrk: Path
+    bodies: Path
+    services: dict[str, Child] = field(default_factory=dict)
+    exporters: dict[str, Child] = field(default_factory=dict)
+
+    def load(self, name: str, seconds: float, connections: int = CONNECTIONS) -> tuple[Window, Load]:
+        """Run one window of load on one service."""
+        service, exporter = self.services[name], self.exporters.get(name)
+        started, own, busy = time.monotonic(), self._own_seconds(), busy_seconds()
+        cpu, exporter_cpu = process_seconds(service.pid), process_seconds(exporter.pid) if exporter else 0.0
+        load = run_wrk(self.wrk, service.url, seconds, connections, self.bodies)
+        cpu = process_seconds(service.pid) - cpu
+        busy, own, took = busy_seconds() - busy, self._own_seconds() - own, time.monotonic() - started
+        exporter_cpu = process_seconds(exporter.pid) - exporter_cpu if exporter else 0.0
+        per_request = 1e6 / max(load.answered, 1)
+        window = Window(
+            variant=name,
+            requests=load.answered,
+            rps=load.rps,
+            cpu_us=cpu * per_request,
+            foreign_cores=max(0.0, busy - own) / took,
+            p99_s=load.p99_s,
+            exporter_us=exporter_cpu * per_request if exporter else None,
+        )
+        return window, load
+
+    def not_ok(self) -> int:
+        """Return how many requests ended otherwise than ok, of the recorded service without added work."""
+        page = metric_page(self.exporters["on"].url)
+        return int(sum(sum_samples(page, "model_requests_total", {"outcome": outcome}) for outcome in NOT_OK))
+
+    def _own_seconds(self) -> float:
+        """Return the CPU seconds of all that is ours: this process, the rig, and every wrk that has ended."""
+        children = [*self.services.values(), *self.exporters.values()]
+        for child in children:
+            child.alive_or_raise()
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return time.process_time() + ended.ru_utime + ended.ru_stime + total_seconds(child.pid for child in children)
 
 
 def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str, float], None]) -> dict[str, Any]:
@@ -59,7 +98,7 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
 
     Args:
         model: The model's folder.
-        rounds: Windows with instruments on; one more with them off.
+        rounds: Each has a window of every kind.
         seconds: Length of a window.
         progress: Told what is done and the share.
 
@@ -67,19 +106,25 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
         CannotRun: If wrk, the model or a process is missing.
     """
     wrk, model = ensure_wrk(), model_or_raise(model.absolute())
-    with tempfile.TemporaryDirectory(prefix="inferdeck-bench-") as scratch:
+    shm = Path("/dev/shm")  # noqa: S108  # the folder below it is made 0700 by tempfile
+    with (
+        tempfile.TemporaryDirectory(prefix="inferdeck-bench-", dir=shm if shm.is_dir() else None) as scratch,
+        ExitStack() as stack,
+    ):
         folder = Path(scratch)
-        with (
-            run_service("off", folder, model, recorder=False) as (off, _),
-            run_service("on", folder, model, recorder=True) as (on, _),
-            run_exporter("exporter", folder / "on", folder, None, 0.01) as exporter,
-        ):
-            bodies = _write_bodies(folder / "bodies.jsonl")
-
-            def load(name: str, connections: int, length: float = seconds) -> Load:
-                return run_wrk(wrk, {"off": off, "on": on}[name].url, length, connections, bodies)
-
-            return shape_serve(_measure(load, exporter, rounds, progress))
+        rig = _Rig(wrk, _write_bodies(folder / "bodies.jsonl"))
+        work = {
+            BYTES_VARIABLE: str(bytes_for(WORK_SECONDS)),
+            "INFERDECK_SERVICE_MIDDLEWARE": json.dumps(["inferdeck.bench.work:add_work"]),
+        }
+        for name in dict.fromkeys((*ROUND, *ROUND_WORK)):
+            recorder, settings = name.endswith("on"), work if name in ROUND_WORK else None
+            service = run_service(name, folder, model, recorder=recorder, settings=settings)
+            rig.services[name] = stack.enter_context(service)[0]
+            if recorder:
+                exporter = run_exporter(f"exporter-{name}", folder / name, folder, None, 0.01)
+                rig.exporters[name] = stack.enter_context(exporter)
+        return shape_serve(_measure(rig, rounds, seconds, progress))
 
 
 def _write_bodies(target: Path) -> Path:
@@ -97,81 +142,21 @@ def _write_bodies(target: Path) -> Path:
     return target
 
 
-def _measure(load: Callable[..., Load], exporter: Child, rounds: int, progress: Callable[[str, float], None]) -> Served:
-    order = ["off", *["on", "off"] * rounds]
-    total = len(order) + 3
-    for at, name in enumerate(("off", "on")):
-        progress(f"warming up, recorder {name}", at / total)
-        load(name, CONNECTIONS, 1.0)
-    before = _not_ok(exporter)
-    found = []
-    for at, name in enumerate(order):
-        progress(f"recorder {name}", (at + 2) / total)
-        found.append((name, load(name, CONNECTIONS)))
-    between = _not_ok(exporter)
+def _measure(rig: _Rig, rounds: int, seconds: float, progress: Callable[[str, float], None]) -> Served:
+    order = [*ROUND, *ROUND_WORK]
+    total = len(rig.services) + rounds * len(order) + 1
+    for at, name in enumerate(rig.services):
+        progress(f"warming up, {name}", at / total)
+        rig.load(name, 1.0)
+    before = rig.not_ok()
+    found: list[list[tuple[Window, Load]]] = []
+    for number in range(rounds):
+        windows = []
+        for at, name in enumerate(order):
+            progress(f"round {number + 1} of {rounds}: {name}", (len(rig.services) + number * len(order) + at) / total)
+            windows.append(rig.load(name, seconds))
+        found.append(windows)
+    between = rig.not_ok()
     progress(f"{MANY} clients at once", (total - 1) / total)
-    many = load("on", MANY)
-    return Served(found, between - before, many, _not_ok(exporter) - between)
-
-
-def _not_ok(exporter: Child) -> int:
-    page = metric_page(exporter.url)
-    return int(sum(sum_samples(page, "model_requests_total", {"outcome": outcome}) for outcome in NOT_OK))
-
-
-def shape_serve(served: Served) -> dict[str, Any]:
-    """Return the result; what needs Triton is null until there is one."""
-    on = [load for name, load in served.rounds if name == "on"]
-    ratios = _ratios(served.rounds)
-    ratio = statistics.median(ratios)
-    # requests in flight when a window ends are cut off by the load generator: no failure of the service
-    errors = sum(load.refused + load.broken for load in on) + max(0, served.not_ok - _in_flight(on))
-    failures = served.many.refused + served.many.broken + max(0, served.many_not_ok - _in_flight([served.many]))
-    onnx = {
-        "rps": round(statistics.median(load.rps for load in on), 1),
-        "p50_s": statistics.median(load.p50_s for load in on),
-        "p95_s": statistics.median(load.p95_s for load in on),
-        "p99_s": statistics.median(load.p99_s for load in on),
-        "errors": errors,
-        "uninstrumented_ratio": round(ratio, 4),
-        "uninstrumented_ratio_quartiles": [round(value, 4) for value in quartiles(ratios)],
-    }
-    return {
-        "backends": {"onnx": onnx, "triton": {"bare_ratio": None}},
-        "vip_p99_s": None,
-        "batching_gain": None,
-        "clients_100_failures": failures,
-        "knee_rps": None,
-        "connections": CONNECTIONS,
-        "rounds": len(on),
-        "gate": {"uninstrumented_ratio_min": RATIO_MIN, "passed": ratio >= RATIO_MIN and not errors and not failures},
-        "machine": describe(),
-        "versions": versions(),
-    }
-
-
-def _ratios(rounds: list[tuple[str, Load]]) -> list[float]:
-    windows = [Window(name, load.answered, load.rps, 0.0) for name, load in rounds]
-    return [pair.rps_ratio for pair in pair_up(windows, "off")]
-
-
-def _in_flight(loads: list[Load]) -> int:
-    return sum(load.sent - load.answered for load in loads)
-
-
-def draw_serve(result: dict[str, Any], console: Console) -> None:
-    """Print the result in a few lines."""
-    onnx, gate = result["backends"]["onnx"], result["gate"]
-    low, high = onnx["uninstrumented_ratio_quartiles"]
-    console.print(
-        f"onnx: {onnx['rps']:.0f} requests/s at {result['connections']} connections; p50 {onnx['p50_s'] * 1e3:.1f} ms, "
-        f"p95 {onnx['p95_s'] * 1e3:.1f} ms, p99 {onnx['p99_s'] * 1e3:.1f} ms; {onnx['errors']} errors"
-    )
-    console.print(
-        f"instruments on / off: {onnx['uninstrumented_ratio']:.3f} of the requests/s "
-        f"(quartiles {low:.3f} .. {high:.3f}, {result['rounds']} rounds); "
-        f"100 clients: {result['clients_100_failures']} failures"
-    )
-    word = "met" if gate["passed"] else "MISSED"
-    console.print(f"gate {word}: at least {gate['uninstrumented_ratio_min']:.2f}, no error, no failure")
-    console.print("not measured yet: triton, vip_p99_s, batching_gain, knee_rps")
+    many = rig.load("on", seconds, MANY)[1]
+    return Served(found, between - before, many, rig.not_ok() - between, CONNECTIONS)

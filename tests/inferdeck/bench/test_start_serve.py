@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,11 @@ import pytest
 
 from inferdeck.bench.load import Load
 from inferdeck.bench.real_service import model_or_raise
-from inferdeck.bench.serve import Served, run_serve, shape_serve
+from inferdeck.bench.serve import ROUND, ROUND_WORK, run_serve
+from inferdeck.bench.serve_result import Served, shape_serve
 from inferdeck.bench.start import run_start, shape_start
+from inferdeck.bench.windows import Window
+from inferdeck.bench.work import BYTES_VARIABLE, add_work, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 from inferdeck.result import Stopwatch
@@ -31,10 +35,17 @@ def load(rps: float, refused: int = 0) -> Load:
     return Load(int(rps), int(rps) + 16, 1.0, refused, 0, 0.001, 0.002, 0.003)
 
 
-def served(on: float, not_ok: int = 0, many_not_ok: int = 0) -> Served:
-    """Return three rounds: the service without instruments answers 1,000 requests a second."""
-    rounds = [("off", load(1000.0)), *[("on", load(on)), ("off", load(1000.0))] * 3]
-    return Served(rounds, not_ok, load(900.0), many_not_ok)
+def served(on: float, not_ok: int = 0, many_not_ok: int = 0, work_on: float = 990.0) -> Served:
+    """Return three rounds: the services without instruments answer 1,000 requests a second."""
+    rates = {"on": on, "work_on": work_on}
+    windows = []
+    for name in (*ROUND, *ROUND_WORK):
+        rps, instrumented = rates.get(name, 1000.0), name in rates
+        window = Window(
+            name, int(rps), rps, 400.0 if instrumented else 350.0, exporter_us=4.0 if instrumented else None
+        )
+        windows.append((window, load(rps)))
+    return Served([windows] * 3, not_ok, load(900.0), many_not_ok, 16)
 
 
 def test_a_start_is_the_median_of_its_runs() -> None:
@@ -53,7 +64,32 @@ def test_instruments_are_compared_with_the_windows_beside_them() -> None:
     validate("serve", good)
     onnx = good["backends"]["onnx"]
     assert (900.0, 0.9, 0) == (onnx["rps"], onnx["uninstrumented_ratio"], onnx["errors"])
+    assert (0.99, 1.0) == (onnx["uninstrumented_ratio_1ms"], onnx["aa_ratio"])
+    assert (400.0, 50.0, 0.0, 4.0) == (onnx["cpu_us"], onnx["added_us"], onnx["aa_us"], onnx["exporter_us"])
     assert (True, False) == (good["gate"]["passed"], bad["gate"]["passed"])
+
+
+def test_with_a_millisecond_of_work_less_than_two_hundredths_may_be_lost() -> None:
+    """A gate of its own, beside that of the bare service."""
+    assert shape_serve(served(1000.0, work_on=980.0))["gate"]["passed"]
+    assert not shape_serve(served(1000.0, work_on=979.0))["gate"]["passed"]
+
+
+def test_the_work_is_so_many_bytes_hashed_before_the_app_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as the seconds ask for by the quickest of seven tries; lifespan messages go through at once."""
+    ticks = iter([0.0, 0.2, *[value for at in range(6) for value in (at, at + 0.1)]])
+    monkeypatch.setenv(BYTES_VARIABLE, "1000")
+    seen: list[str] = []
+
+    async def app(scope: Any, _receive: Any, _send: Any) -> None:
+        seen.append(scope["type"])
+
+    working = add_work(app)
+    for kind in ("lifespan", "http"):
+        asyncio.run(working({"type": kind}, None, None))  # type: ignore[arg-type]
+
+    assert round((1 << 20) / 100) == bytes_for(0.001, lambda: next(ticks))
+    assert ["lifespan", "http"] == seen
 
 
 def test_degraded_answers_are_errors_beyond_what_was_cut_off() -> None:
@@ -116,3 +152,4 @@ def test_the_real_service_answers_every_real_review(model: Path) -> None:
     validate("serve", result)
     assert (0, 0) == (result["backends"]["onnx"]["errors"], result["clients_100_failures"])
     assert result["backends"]["onnx"]["rps"] > 0
+    assert result["backends"]["onnx"]["exporter_us"] > 0

@@ -84,12 +84,13 @@ def make_hand(settings: TriageSettings, store: ReportStore) -> MitigationHand:
         CannotStartError: If one is switched on, and what is done could not be written down.
     """
     mine = MitigationSettings(state_dir=settings.state_dir)
-    if mine.enabled:
-        # room is set aside now: on the day it is needed the disk may be full
-        try:
-            Journal(mine.folder, time.time).prepare()
-        except JournalError as error:
+    try:
+        # room is set aside now, for people as well: on the day it is needed the disk may be full
+        Journal(mine.folder, time.time).prepare()
+    except JournalError as error:
+        if mine.enabled:
             raise CannotStartError(str(error)) from error
+    if mine.enabled:
         _log.info("switched on after a verdict: %s", ", ".join(sorted(mine.enabled)))
     return MitigationHand(mine.enabled, load_pages(), store, mine.mitigate_recheck_seconds)
 

@@ -30,7 +30,7 @@ PURGED = (
     "run",
 )
 # and what it leaves: incidents that were handed on, and evidence
-KEPT = ("bundles", "drills")
+KEPT = ("bundles", "drills", "mitigations")
 # and beside the ring files, by name, what else the recorder and the exporter put into their folder
 RING_FOLDER = ("key", "control")
 

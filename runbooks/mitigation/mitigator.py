@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from runbooks.mitigation.action import Action, ActionFailedError
 from runbooks.mitigation.journal import Journal, JournalError, since
-from runbooks.mitigation.recovery import wait_recovered
+from runbooks.mitigation.recovery import POLL_SECONDS, wait_recovered
 from runbooks.pages import Mitigation, Page
 
 __all__ = ["Asker", "Limits", "Mitigator", "Refused"]
@@ -124,6 +124,10 @@ class Mitigator:
         """
         chosen = self.chosen(alert, asker)
         holds = self._holds(alert)
+        if holds:
+            # Twice: right after a start, for want of the first samples, much is true for a moment.
+            self._sleep(POLL_SECONDS)
+            holds = self._holds(alert)
         if holds is False:
             raise Refused(f"{alert}'s expression is not true now: there is nothing to mend")
         if holds is None and asker.enabled is not None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx
 
-__all__ = ["AlertExpression", "wait_recovered"]
+__all__ = ["POLL_SECONDS", "AlertExpression", "wait_recovered"]
 
 POLL_SECONDS: Final = 5.0
 # Right after a restart an expression may be without a result for want of samples: twice in a row is over.

@@ -37,6 +37,7 @@ class Stack:
     """Something that is broken, three mitigations, and a clock that only this test moves."""
 
     def __init__(self, folder: Path, *, cures: str = "safe_one", holds: bool | None = True) -> None:
+        self.passes = False
         self.now, self.cures, self.bad, self.done = 1e9, cures, holds, list[str]()
         self.journal = Journal(folder / "mitigations", lambda: self.now)
         offers = (
@@ -65,6 +66,7 @@ class Stack:
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         self.now += seconds
+        self.bad = False if self.passes else self.bad
 
     def mitigator(self, limits: Limits = LIMITS) -> Mitigator:
         """Return a mitigator over this stack."""
@@ -198,6 +200,16 @@ def test_nothing_is_done_when_nothing_is_wrong(tmp_path: Path) -> None:
     """The alert is over already: a restart now would be an outage of its own."""
     with pytest.raises(Refused, match="not true now"):
         Stack(tmp_path, holds=False).mitigator().mitigate("Broken", PERSON)
+
+
+def test_what_is_true_for_a_moment_only_is_left_alone(tmp_path: Path) -> None:
+    """Right after a start an expression may hold for want of samples; looked at again, it does not."""
+    stack = Stack(tmp_path)
+    stack.passes = True
+
+    with pytest.raises(Refused, match="not true now"):
+        stack.mitigator().mitigate("Broken", PERSON)
+    assert [] == stack.done
 
 
 def test_where_recovery_cannot_be_seen_only_a_person_may_act(tmp_path: Path) -> None:

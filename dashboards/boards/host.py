@@ -24,7 +24,7 @@ HOST: Final = (
         "Only the exporter red: telemetry is blind, and the service may be well.",
         no_data="This Prometheus has no targets.",
         queries=(Query("min by (job, instance) (up)", "{{job}}"),),
-        width=8,
+        width=12,
         alerts=("service_down", "exporter_unreachable"),
         mappings={"0": ("down", "red"), "1": ("up", "green")},
     ),
@@ -43,6 +43,7 @@ HOST: Final = (
         ),
         alerts=("worker_killed",),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="event-loop",
@@ -62,6 +63,7 @@ HOST: Final = (
         alerts=("event_loop_blocked",),
         objective=(("event_loop_blocked", "blocked_ratio"),),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="heartbeat",
@@ -77,6 +79,7 @@ HOST: Final = (
         alerts=("event_loop_blocked",),
         objective=(("worker_stalled", "seconds"),),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="cpu",
@@ -93,6 +96,7 @@ HOST: Final = (
             Query(f"max({pick('runtime_host_cpu_ratio')})", "host, share of all"),
         ),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="gc-pauses",
@@ -107,6 +111,7 @@ HOST: Final = (
         queries=(Query(total("runtime_gc_pause_seconds_sum", by="generation"), "generation {{generation}}"),),
         stack=True,
         minimum=0,
+        width=6,
     ),
     Panel(
         key="memory",
@@ -114,14 +119,11 @@ HOST: Final = (
         title="Memory",
         kind="timeseries",
         unit="bytes",
-        description="Resident memory of all workers, and what the host has left. A line that never levels off is a "
-        "leak.",
+        description="Resident memory of all workers. A line that never levels off is a leak.",
         no_data=_NO_EXPORTER,
-        queries=(
-            Query(f"sum({pick('runtime_process_resident_memory_bytes')})", "service"),
-            Query(f"min({pick('runtime_host_memory_available_bytes')})", "left on the host"),
-        ),
+        queries=(Query(f"sum({pick('runtime_process_resident_memory_bytes')})", "service"),),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="memory-slope",
@@ -134,6 +136,7 @@ HOST: Final = (
         "above zero for an hour is a leak.",
         no_data=_NO_EXPORTER,
         queries=(Query(f"sum(deriv({pick('runtime_process_resident_memory_bytes')}[10m]))", "growth"),),
+        width=6,
     ),
     Panel(
         key="file-descriptors",
@@ -148,6 +151,7 @@ HOST: Final = (
         objective=(("file_descriptors_near_limit", "ratio"),),
         minimum=0,
         maximum=1,
+        width=6,
     ),
     Panel(
         key="start",
@@ -169,6 +173,7 @@ HOST: Final = (
         objective=(("slow_start", "seconds"),),
         base="blue",
         minimum=0,
+        width=12,
     ),
     Panel(
         key="disk",
@@ -185,6 +190,7 @@ HOST: Final = (
         objective=(("disk_full", "free_ratio"),),
         minimum=0,
         maximum=1,
+        width=6,
     ),
     Panel(
         key="lag",
@@ -200,6 +206,32 @@ HOST: Final = (
             Query(quantile(0.5, "runtime_event_loop_lag_seconds"), "median"),
         ),
         alerts=("event_loop_blocked",),
+        minimum=0,
+        width=6,
+    ),
+    Panel(
+        key="host-memory",
+        id=32,
+        title="Memory left on the host",
+        kind="timeseries",
+        unit="bytes",
+        description="What the host can give to new work without swapping. Near 0 the kernel kills workers.",
+        no_data=_NO_EXPORTER,
+        queries=(Query(f"min({pick('runtime_host_memory_available_bytes')})", "left"),),
+        alerts=("worker_killed",),
+        width=6,
+        minimum=0,
+    ),
+    Panel(
+        key="threads",
+        id=33,
+        title="Threads",
+        kind="timeseries",
+        unit="short",
+        description="Threads of all workers. A climb that never ends is a pool without a bound.",
+        no_data=_NO_EXPORTER,
+        queries=(Query(f"sum({pick('runtime_threads')})", "threads"),),
+        width=6,
         minimum=0,
     ),
 )

@@ -49,7 +49,7 @@ _STAGES: Final = (
     Panel(
         key="waterfall",
         id=3,
-        title="The usual request, step by step",
+        title="The usual request, slowest step first",
         kind="bargauge",
         unit="s",
         description="Mean time of each step over the time shown, those of the tree of spans. One request's own tree: "
@@ -57,7 +57,7 @@ _STAGES: Final = (
         no_data=_NO_REQUESTS,
         queries=(
             Query(
-                mean("model_stage_seconds", by="stage").replace("$__rate_interval", "$__range"),
+                f"sort_desc({mean('model_stage_seconds', by='stage').replace('$__rate_interval', '$__range')})",
                 "{{stage}}",
                 instant=True,
             ),

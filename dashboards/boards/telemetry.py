@@ -158,6 +158,7 @@ _SPANS: Final = (
             Query(f"sum({pick('telemetry_spans_queued')})", "waiting"),
         ),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="kept",
@@ -170,6 +171,7 @@ _SPANS: Final = (
         queries=(Query(per_minute("telemetry_traces_kept_total", by="reason"), "{{reason}}"),),
         stack=True,
         minimum=0,
+        width=6,
     ),
     Panel(
         key="archive",
@@ -182,6 +184,7 @@ _SPANS: Final = (
         queries=(Query(f"sum({pick('telemetry_archive_bytes')})", "archive"),),
         alerts=("disk_full",),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="writes",
@@ -199,6 +202,7 @@ _SPANS: Final = (
         ),
         alerts=("disk_full",),
         minimum=0,
+        width=6,
     ),
 )
 

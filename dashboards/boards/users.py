@@ -101,6 +101,7 @@ USERS: Final = (
             ("error_budget_burn", "fast_burn"),
         ),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="traffic",
@@ -114,6 +115,7 @@ USERS: Final = (
         queries=(Query(total("model_requests_total", _ROUTE, by="route"), "{{route}}"),),
         stack=True,
         minimum=0,
+        width=6,
     ),
     Panel(
         key="stage-time",
@@ -126,6 +128,7 @@ USERS: Final = (
         no_data=_NO_REQUESTS,
         queries=(Query(total("model_stage_seconds_sum", by="stage"), "{{stage}}"),),
         minimum=0,
+        width=6,
     ),
     Panel(
         key="stage-change",
@@ -138,9 +141,14 @@ USERS: Final = (
         "than "
         "the trouble has lasted.",
         no_data=_NO_REQUESTS,
-        queries=(Query(f"({_STAGE}) / ({_STAGE.replace('$__rate_interval', '$__range')})", "{{stage}}", instant=True),),
+        queries=(
+            Query(
+                f"sort_desc(({_STAGE}) / ({_STAGE.replace('$__rate_interval', '$__range')}))", "{{stage}}", instant=True
+            ),
+        ),
         lines=(Line(1.5, "orange"), Line(3, "red")),
         minimum=0,
         decimals=1,
+        width=6,
     ),
 )

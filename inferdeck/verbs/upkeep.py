@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,29 +17,53 @@ __all__ = ["build", "check", "doctor", "export", "train"]
 @click.option("--mapping", metavar="NAME|FILE", help="Instead: which metrics of this mapping a Prometheus has.")
 @click.option("--prometheus", "url", metavar="URL", help="That Prometheus; the stack's by default.")
 @click.option("--job", metavar="NAME", help="The service's scrape job, when several have the metrics.")
+@click.option("--manifests", metavar="PATH", help="Instead: judge Kubernetes objects, rendered or a kustomization.")
+@click.option("--nodes", metavar="FILE", help="The cluster's nodes, from `kubectl get nodes -o yaml`.")
+@click.option("--warm-up", type=click.FloatRange(min=0), metavar="SECONDS", help="Of a start; else as rows tell.")
+@click.option("--longest-request", type=click.FloatRange(min=0), metavar="SECONDS", help="Else as rows tell.")
 @reports
-def doctor(*, mapping: str | None, url: str | None, job: str | None, quiet: bool) -> Outcome:
+def doctor(*, quiet: bool, **options: Any) -> Outcome:
     r"""Look whether this machine can run the stack, and how the running one is.
 
-    Exit 1 when something is broken; each line that is not ok says how to mend it.
+    Exit 1 when something is broken; each line that is not ok says how to mend it. With --manifests it judges what would
+    be applied to a cluster: a finding bears the slug of the failure that it would become.
 
     \b
     Examples:
       inferdeck doctor
       inferdeck doctor --mapping triton --prometheus http://127.0.0.1:9090
+      inferdeck doctor --manifests deploy/k8s/overlays/gpu --nodes nodes.yaml --warm-up 12
     """
     from inferdeck.checks import report
     from inferdeck.doctor import examine
     from inferdeck.settings import load_settings
 
     del quiet
-    if mapping is not None:
+    given = {name for name, value in options.items() if value is not None}
+    for lead, followers in (("mapping", {"url", "job"}), ("manifests", {"nodes", "warm_up", "longest_request"})):
+        if lead not in given and (alone := sorted(given & followers)):
+            told = {"url": "--prometheus"}.get(alone[0], f"--{alone[0].replace('_', '-')}")
+            raise click.UsageError(f"{told} goes with --{lead}")
+    if {"mapping", "manifests"} <= given:
+        raise click.UsageError("--mapping and --manifests exclude each other")
+    settings = load_settings()
+    if "mapping" in given:
         from inferdeck.doctor_mapping import examine_mapping
 
-        return report(examine_mapping(load_settings(), mapping, url, job))
-    if url or job:
-        raise click.UsageError("--prometheus and --job go with --mapping")
-    return report(examine(load_settings()))
+        return report(examine_mapping(settings, options["mapping"], options["url"], options["job"]))
+    if "manifests" in given:
+        from inferdeck.manifests.judge import examine_manifests
+
+        return report(
+            examine_manifests(
+                Path(options["manifests"]),
+                Path(options["nodes"]) if options["nodes"] else None,
+                settings.ring_path,
+                warm_up=options["warm_up"],
+                longest_request=options["longest_request"],
+            )
+        )
+    return report(examine(settings))
 
 
 @click.command(short_help="Check alerts, runbooks and schemas.")

@@ -18,6 +18,7 @@ from inferdeck.stack.ports import is_free, listener
 from inferdeck.stack.process import is_alive
 from inferdeck.stack.state import StackState, read_state
 from inferdeck.version import ROOT
+from probes.core import core_state
 
 __all__ = ["examine"]
 
@@ -26,6 +27,7 @@ SERVING = ("onnxruntime", "tokenizers")
 # older ones refuse keep_firing_for in rules, or matchers in routes (their release notes); both are in our files
 OLDEST = {"prometheus": (2, 42), "promtool": (2, 42), "prometheus-alertmanager": (0, 22), "amtool": (0, 22)}
 TOOL_TIMEOUT_SECONDS = 10.0
+INTERPRETED_TIMES = 2  # of the compiled core's cost in an app: docs/overhead.md
 
 
 def examine(settings: StackSettings) -> list[Check]:
@@ -37,6 +39,7 @@ def examine(settings: StackSettings) -> list[Check]:
     looks = {
         "python": _python,
         "imports": _imports,
+        "recorder": lambda: _recorder(*core_state()),
         "folders": lambda: _folders(settings),
         "row files": lambda: row_files(settings.ring_path),
         "room for rows": lambda: room(settings),
@@ -78,6 +81,25 @@ def _imports() -> Iterator[Check]:
         yield Check("serving packages", "warn", f"missing: {', '.join(missing)}", "pip install 'inferdeck[service]'")
     else:
         yield Check("serving packages", "ok", ", ".join(SERVING))
+
+
+def _recorder(state: str, path: Path | None) -> Iterator[Check]:
+    """Which core the services of this installation record with."""
+    from probes.core import CORE
+
+    mend = "install inferdeck anew where there are a C compiler and Python's headers"
+    if (ROOT / "hatch_build.py").is_file():
+        mend = "`python hatch_build.py` (it needs a C compiler, Python's headers and Cython)"
+    told = f"interpreted, costs about {INTERPRETED_TIMES:g} times as much of a request's CPU time"
+    if path is not None and CORE is not None:
+        yield Check("recorder", "ok", f"compiled ({path.name})")
+    elif state == "asked":
+        yield Check("recorder", "warn", f"{told}: INFERDECK_CORE asks for it", "unset INFERDECK_CORE")
+    elif state == "compiled":
+        yield Check("recorder", "warn", f"{told}: {path} cannot be loaded", mend)
+    else:
+        why = "the compiled core is of other sources or for another Python" if state == "stale" else "no compiled core"
+        yield Check("recorder", "warn", f"{told}: {why}", mend)
 
 
 def _folders(settings: StackSettings) -> Iterator[Check]:

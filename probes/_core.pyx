@@ -256,7 +256,8 @@ cdef class Record:
 
     def in_batch(self, number):
         """Say in which batch the request is, unless that is known."""
-        if self.fixed.batch_id == 0:
+        cdef Cell cell = self.writer.request.cells["batch_id"]
+        if self.fixed.batch_id == 0 and not (self.odd is not None and self.odd.get(cell)):
             self.set(batch_id=number)
 
     @property

@@ -21,6 +21,7 @@ from typing import Any, Final
 import psutil
 
 from probes.control import read_control
+from probes.core import CORE_NAME
 from probes.event_loop import EventLoopWatch
 from probes.folder import FolderRefused
 from probes.gc_pauses import GcPauses
@@ -297,6 +298,7 @@ class Recorder:
             phases[self._phase] = phases.get(self._phase, 0.0) + time.monotonic() - self._phase_since
         status: dict[str, Any] = {
             "written_unix_ns": time.time_ns(),
+            "core": CORE_NAME,
             "phase": self._phase,
             "phases": {name: round(seconds, 6) for name, seconds in phases.items()},
             "ready": self._ready,

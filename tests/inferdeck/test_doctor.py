@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from inferdeck.checks import Check, guarded, report
-from inferdeck.doctor import _tool, examine
+from inferdeck.doctor import _recorder, _tool, examine
 from inferdeck.settings import PORT_FIELDS, StackSettings, load_settings
 from inferdeck.stack.ports import free_ports
 from inferdeck.version import ROOT
@@ -138,3 +138,21 @@ def test_only_a_failed_check_is_a_finding(states: list[str], code: int) -> None:
 
     assert code == outcome.code
     assert states == [check["state"] for check in outcome.payload["checks"]]
+
+
+@pytest.mark.parametrize(
+    ("state", "told", "mend"),
+    [
+        ("asked", "INFERDECK_CORE asks for it", "unset INFERDECK_CORE"),
+        ("stale", "of other sources", "hatch_build.py"),
+        ("absent", "no compiled core", "hatch_build.py"),
+    ],
+)
+def test_an_interpreted_recorder_is_said_with_its_cost(state: str, told: str, mend: str) -> None:
+    """It works, and costs more than it need."""
+    [check] = _recorder(state, None)
+
+    assert "warn" == check.state
+    assert "times as much" in check.detail
+    assert told in check.detail
+    assert mend in check.mend

@@ -79,7 +79,7 @@ def test_the_shipped_stack_has_no_finding(checkout: Path) -> None:
     ("change", "said"),
     [
         (replaced("    mem_limit: 128m\n", ""), "alertmanager has no mem_limit"),
-        (replaced("      jaeger: {condition: service_healthy}\n      triage", "      x: {}\n      triage"), "for x, which"),
+        (replaced("      jaeger: {condition: service_healthy}\n      tri", "      x: {}\n      tri"), "for x, which"),
         (replaced("      prometheus: {condition: service_healthy}", "      collector: {condition: service_healthy}"),
          "grafana waits for the health of collector, which has no health check"),
         (replaced("  grafana: {}\n", ""), "the volume grafana is declared nowhere"),

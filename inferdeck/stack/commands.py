@@ -27,7 +27,7 @@ Say = Callable[[str], None]
 # what `down --purge` removes: what the parts make
 PURGED = (
     *("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "archive", "rows"),
-    "run",
+    *("run", "mitigations/reserve", "mitigations/lock"),
 )
 # and what it leaves: incidents that were handed on, and evidence
 KEPT = ("bundles", "drills", "mitigations")
@@ -247,6 +247,9 @@ def _purge(state_dir: Path, ring_dir: Path) -> list[str]:
     """
     rows = [path for path in sorted(ring_dir.glob("*")) if path.suffix in {".ring", ".new"} or path.name in RING_FOLDER]
     gone = _delete([*(state_dir / name for name in PURGED), *rows])
+    with contextlib.suppress(OSError):
+        # only without a journal: who did what is kept
+        (state_dir / "mitigations").rmdir()
     with contextlib.suppress(OSError):
         ring_dir.rmdir()
         gone.append(str(ring_dir))

@@ -13,9 +13,10 @@ from exporters.names import METRICS
 
 # Keys that Grafana reads (facts of its source); others it drops without a word.
 SOURCE_KEYS = {"name", "type", "uid", "orgId", "access", "url", "isDefault", "editable", "jsonData"}
-PROVIDER_KEYS = set(
-    "name orgId folder folderUid type disableDeletion allowUiUpdates updateIntervalSeconds options".split()
-)
+PROVIDER_KEYS = {"name", "orgId", "folder", "folderUid", "type", "disableDeletion", "allowUiUpdates"} | {
+    "updateIntervalSeconds",
+    "options",
+}
 
 
 def interpolated(text: str) -> str:

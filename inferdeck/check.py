@@ -17,9 +17,14 @@ def examine(root: Path = ROOT) -> list[Check]:
     Args:
         root: The checkout, or the folder of the installed packages.
     """
+    from inferdeck.check_links import check_links
+    from inferdeck.check_queries import check_queries
     from inferdeck.stack.compose.check import check_compose
 
     looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "mappings": _mappings, "schemas": _schemas}
+    # One line for each part; what a look yields is shown as it is, and one that breaks is a finding of its own.
+    looks["queries"] = lambda: check_queries(root)
+    looks["links"] = lambda: check_links(root)
     looks["dashboards"] = lambda: _dashboards(root)
     looks["compose"] = lambda: check_compose(root)
     return [check for name, look in looks.items() for check in guarded(name, look)]

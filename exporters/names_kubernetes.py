@@ -30,6 +30,9 @@ KUBERNETES: Final[Mapping[str, Metric]] = {
     metric.name: metric
     for metric in (
         _gauge("kube_deployment_spec_replicas", "pods", "Pods that are wanted.", _DEPLOYMENT),
+        _gauge(
+            "kube_deployment_status_replicas", "pods", "Pods that there are, those of a rollout included.", _DEPLOYMENT
+        ),
         _gauge("kube_deployment_status_replicas_ready", "pods", "Pods whose readiness probe succeeds.", _DEPLOYMENT),
         _gauge("kube_deployment_status_replicas_available", "pods", "Pods that are ready long enough.", _DEPLOYMENT),
         _gauge(

@@ -9,6 +9,7 @@ from exporters.names_kubernetes import KUBERNETES_NAMESPACE
 __all__ = [
     "AVAILABLE",
     "CLUSTER_QUERIES",
+    "EXISTING",
     "GENERATION",
     "LARGEST",
     "READY",
@@ -19,6 +20,8 @@ __all__ = [
 
 _OURS: Final = f'namespace="{KUBERNETES_NAMESPACE}"'
 WANTED: Final = f"kube_deployment_spec_replicas{{{_OURS}}}"
+# Beyond what is wanted while a rollout surges.
+EXISTING: Final = f"kube_deployment_status_replicas{{{_OURS}}}"
 READY: Final = f"kube_deployment_status_replicas_ready{{{_OURS}}}"
 AVAILABLE: Final = f"kube_deployment_status_replicas_available{{{_OURS}}}"
 GENERATION: Final = f"kube_deployment_status_observed_generation{{{_OURS}}}"
@@ -31,4 +34,4 @@ REQUESTED: Final = (
 # By resource and not by node, for the same reason.
 LARGEST: Final = "max by (resource) (kube_node_status_allocatable)"
 
-CLUSTER_QUERIES: Final = (WANTED, READY, AVAILABLE, GENERATION, UNSCHEDULABLE, REQUESTED, LARGEST)
+CLUSTER_QUERIES: Final = (WANTED, EXISTING, READY, AVAILABLE, GENERATION, UNSCHEDULABLE, REQUESTED, LARGEST)

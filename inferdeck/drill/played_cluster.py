@@ -101,6 +101,7 @@ class PlayedCluster:
             ours = [KUBERNETES_NAMESPACE, self._deployment]
             values: dict[str, list[tuple[list[str], float]]] = {
                 "kube_deployment_spec_replicas": [(ours, float(self._workload.replicas))],
+                "kube_deployment_status_replicas": [(ours, float(len(self._pods)))],
                 "kube_deployment_status_replicas_ready": [(ours, ready)],
                 "kube_deployment_status_replicas_available": [(ours, ready)],
                 "kube_deployment_status_observed_generation": [(ours, float(self._generation))],

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from runbooks import signals
-from runbooks.cluster_queries import AVAILABLE, GENERATION, LARGEST, READY, REQUESTED, UNSCHEDULABLE, WANTED
+from runbooks.cluster_queries import AVAILABLE, EXISTING, GENERATION, LARGEST, READY, REQUESTED, UNSCHEDULABLE, WANTED
 from runbooks.evidence import Evidence, Series, StepResult
 from runbooks.lives import STARTING
 
@@ -160,17 +160,18 @@ def fewest_available(evidence: Evidence) -> StepResult:
 
 def ready_but_starting_seconds(evidence: Evidence) -> StepResult:
     """Return for how long every pod counted as ready while one said of itself that it is starting."""
-    step, query = "kubernetes.ready_but_starting_seconds", f"{READY} >= {WANTED}; {signals.PHASE}"
-    wanted, ready = _by_deployment(evidence.get(WANTED)), _by_deployment(evidence.get(READY))
+    step, query = "kubernetes.ready_but_starting_seconds", f"{READY} >= {EXISTING}; {signals.PHASE}"
+    # Not those that are wanted: while a rollout surges the old pods alone are as many as that, and rightly ready.
+    existing, ready = _by_deployment(evidence.get(EXISTING)), _by_deployment(evidence.get(READY))
     phases = [one for one in evidence.get(signals.PHASE) or () if one.labels.get("phase") in STARTING]
-    if not wanted or not ready:
+    if not existing or not ready:
         return _unseen(step, query)
     if not phases:
         return StepResult(step, None, "prometheus", query, "the service does not tell its phase")
     since, until = evidence.window.incident[0] - ROLLOUT_SECONDS, evidence.window.until
     moments = np.unique(np.concatenate([one.times[one.values > 0] for one in phases]))
     moments = moments[(moments >= since) & (moments <= until)]
-    wrong = [float(moment) for moment in moments if _all_ready(wanted, ready, float(moment))]
+    wrong = [float(moment) for moment in moments if _all_ready(existing, ready, float(moment))]
     total, last = 0.0, None
     for moment in wrong:
         total += 0.0 if last is None or moment - last > MOST_GAP_SECONDS else moment - last
@@ -179,7 +180,7 @@ def ready_but_starting_seconds(evidence: Evidence) -> StepResult:
     return StepResult(step, total, "prometheus", query, detail)
 
 
-def _all_ready(wanted: Mapping[str, Series], ready: Mapping[str, Series], moment: float) -> bool:
-    counts = [(_near(wanted[name], moment), _near(ready[name], moment)) for name in wanted.keys() & ready.keys()]
-    known = [(want, have) for want, have in counts if want is not None and have is not None and want > 0]
-    return bool(known) and all(have >= want for want, have in known)
+def _all_ready(existing: Mapping[str, Series], ready: Mapping[str, Series], moment: float) -> bool:
+    counts = [(_near(existing[name], moment), _near(ready[name], moment)) for name in existing.keys() & ready.keys()]
+    known = [(there, have) for there, have in counts if there is not None and have is not None and there > 0]
+    return bool(known) and all(have >= there for there, have in known)

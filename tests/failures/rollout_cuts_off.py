@@ -18,8 +18,8 @@ SIMULATED = True
 
 BASE = Path(__file__).resolve().parents[2] / "deploy" / "k8s" / "base" / "deployment.yaml"
 NODES = [Node("node-1", {"cpu": 8.0, "memory": 32 * 2.0**30}, {}, ())]
-# Several scrapes and the alert's `for` fit into it; the readiness delay below is a seventh of it.
-WARM_UP_SECONDS = 35.0
+# Several scrapes and the alert's `for` fit into it; the readiness delay below is a tenth of it.
+WARM_UP_SECONDS = 50.0
 DELAY_SECONDS = 5
 
 

@@ -58,7 +58,7 @@ def test_doctor_names_the_wrong_objects_and_nothing_of_the_right_ones() -> None:
     right = [one for one in judge([program.right()], program.NODES, warm) if one.state in {"fail", "warn"}]
 
     assert {program.SLUG} == {one.name.partition(":")[0] for one in wrong}
-    assert wrong[0].detail.startswith("readiness delay of 5 s under the measured warm-up of 35.0 s (rows)")
+    assert wrong[0].detail.startswith("readiness delay of 5 s under the measured warm-up of 50.0 s (rows)")
     assert [] == right
 
 

@@ -31,6 +31,7 @@ def cluster(**changed: tuple[Series, ...]) -> dict[str, tuple[Series, ...]]:
     ours = {"namespace": "inferdeck", "deployment": "sentiment"}
     return {
         queries.WANTED: (series(2, 2, **ours),),
+        queries.EXISTING: changed.get("existing", (series(2, 2, **ours),)),
         queries.READY: changed.get("ready", (series(2, 2, **ours),)),
         queries.AVAILABLE: changed.get("available", (series(2, 2, **ours),)),
         queries.GENERATION: changed.get("generation", (series(1, 1, **ours),)),
@@ -100,8 +101,11 @@ def test_pods_that_count_as_ready_while_they_start_are_seen(evidence: Make) -> N
     early = evidence(None, cluster(phase=warming, generation=(series(1, 2, **ours),)))
     right = evidence(None, cluster(phase=warming, ready=(series(2, 1, **ours),), generation=(series(1, 2, **ours),)))
 
+    surging = evidence(None, cluster(phase=warming, existing=(series(2, 3, **ours),)))
+
     assert (60.0, True) == (steps.ready_but_starting_seconds(early).value, steps.rolled_out(early).value)
     assert (0.0, True) == (steps.ready_but_starting_seconds(right).value, steps.rolled_out(right).value)
+    assert 0.0 == steps.ready_but_starting_seconds(surging).value
 
 
 def test_a_service_that_tells_no_phase_hides_it(evidence: Make) -> None:

@@ -38,6 +38,7 @@ class LazyGroup(click.Group):
         "build": "inferdeck.verbs.upkeep",
         "train": "inferdeck.verbs.upkeep",
         "export": "inferdeck.verbs.upkeep",
+        "grafana": "inferdeck.verbs.grafana",
         "bench": "inferdeck.bench.cli",
     }
 

@@ -35,11 +35,12 @@ class GrafanaRefusedError(Exception):
 
     Attributes:
         later: Whether another try may help.
+        status: HTTP status; 0 for no answer.
     """
 
-    def __init__(self, message: str, *, later: bool) -> None:
+    def __init__(self, message: str, *, later: bool, status: int = 0) -> None:
         super().__init__(message)
-        self.later = later
+        self.later, self.status = later, status
 
 
 class GrafanaSession:
@@ -89,7 +90,7 @@ class GrafanaSession:
             }.get(status, "")
             told = f"Grafana at {self.shown} said {status}: {said}" if status else f"Grafana at {self.shown}: {said}"
             # No status is no answer in time.
-            raise GrafanaRefusedError(told + mend, later=status in (0, 408, 429) or status >= 500) from error
+            raise GrafanaRefusedError(told + mend, later=status in (0, 408, 429) or status >= 500, status=status) from error
         except (OSError, ValueError) as error:
             told = f"Grafana at {self.shown} cannot be reached ({type(error).__name__})"
             raise GrafanaRefusedError(told, later=True) from error

@@ -20,6 +20,7 @@ from inferdeck.cli import LazyGroup
 from inferdeck.cli import run as run_console
 from inferdeck.errors import CannotRun, Interrupted
 from inferdeck.schema import VERBS, schema_names, validate
+from inferdeck.verbs.grafana import grafana
 from inferdeck.version import ROOT
 
 VERBS_WITH_HELP = sorted(LazyGroup.VERBS)
@@ -189,11 +190,12 @@ def test_a_look_up_without_rows_has_the_shape_and_exit_1(tmp_path: Path) -> None
 
 
 def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
-    """`export` runs until it is stopped and has no result; `bench` has a schema for each of its own verbs."""
-    assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench"}
-    assert {*VERBS, *(f"bench_{verb}" for verb in bench.commands)} == set(schema_names())
+    """`export` runs until it is stopped and has no result; `bench` and `grafana` have one for each verb of theirs."""
+    assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench", "grafana"}
+    groups = {f"{group.name}_{verb}" for group in (bench, grafana) for verb in group.commands}
+    assert {*VERBS, *groups} == set(schema_names())
     for name in schema_names():
-        with pytest.raises(Exception, match="required property"):
+        with pytest.raises(Exception, match="required property|under any of the given schemas"):
             validate(name, {})
 
 
@@ -206,7 +208,8 @@ def test_check_looks_at_every_schema_there_is() -> None:
 
 def test_build_tells_what_it_wrote_in_its_schema(tmp_path: Path) -> None:
     """A rule that was edited by hand is written anew; a second time there is nothing to do."""
-    for folder in ("alerts", "exporters", "inferdeck", "probes", "runbooks", "service", "tests/failures"):
+    packages = ("alerts", "dashboards", "exporters", "inferdeck", "probes", "runbooks", "service")
+    for folder in (*packages, "tests/failures"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     rule = tmp_path / "alerts" / "rules" / "disk_full.yml"

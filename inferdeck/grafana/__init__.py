@@ -1,0 +1,1 @@
+"""`inferdeck grafana`: load our dashboards and alerting into a running Grafana, read them back, mark and silence."""

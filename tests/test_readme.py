@@ -28,6 +28,11 @@ T = TypeVar("T")
 HELD_ELSEWHERE = {
     "inferdeck drill event_loop_blocked service_down --json": "tests/test_done_when.py",
     "inferdeck drill --clean 3 --json": "tests/test_done_when.py",
+    "inferdeck up --stack compose": "tests/inferdeck/stack/compose/test_compose_real.py",
+    # Docker's daemon is not to be had where tests run: its own loader reads the file, and podman brings it up
+    "docker compose -f docker-compose.observability.yml up -d --build --scale service=3": (
+        "tests/inferdeck/stack/compose/test_loader.py"
+    ),
 }
 
 

@@ -195,7 +195,7 @@ def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
     groups = {f"{group.name}_{verb}" for group in (bench, grafana) for verb in group.commands}
     assert {*VERBS, *groups} == set(schema_names())
     for name in schema_names():
-        with pytest.raises(Exception, match="required property|under any of the given schemas"):
+        with pytest.raises(Exception, match=r"required property|under any of the given schemas"):
             validate(name, {})
 
 

@@ -24,6 +24,7 @@ from exporters.disk import free_space, write_error_reason
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
 from exporters.host import HostSampler
+from exporters.keep import KeepBudget
 from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
 from exporters.otlp_http import HttpTransport, parse_headers
 from exporters.sender import Sender
@@ -100,7 +101,7 @@ class Exporter:
             self.ring_dir,
             self.state,
             without_state=state is None,
-            tap=SpanTap(self.sender, settings.keep_rules(), version()) if self.sender else None,
+            tap=_tap(self.sender, settings) if self.sender else None,
             last_flight_files=settings.last_flight_files,
             last_flight_bytes=settings.last_flight_bytes,
             holds_back=self.archiver.holds_back if self.archiver else None,
@@ -304,6 +305,11 @@ class Exporter:
             deadline_seconds=settings.otlp_deadline_seconds,
             compress=settings.otlp_gzip,
         )
+
+
+def _tap(sender: Sender, settings: ExporterSettings) -> SpanTap:
+    """Return what chooses requests for the sender."""
+    return SpanTap(sender, settings.keep_rules(), version(), KeepBudget(settings.keep_per_second))
 
 
 def pause_seconds(laps: float, since_seconds: float, longest: float) -> float:

@@ -1,10 +1,12 @@
-"""Which requests are worth their spans: a pure function of the row's columns.
+"""Which requests are worth their spans: a pure function of the row's columns, and a budget of them per second.
 
 A refused request is kept by the random share alone: a scanner's thousand 404s tell no more than ten of them.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +17,7 @@ from exporters.aggregate import bucket_index
 from exporters.labels import KEPT_REASONS
 from exporters.names import INPUT_BUCKETS, OBJECTIVES_SECONDS, OUTCOMES
 
-__all__ = ["KeepRules", "keep_reasons"]
+__all__ = ["KeepBudget", "KeepRules", "keep_reasons"]
 
 UPSTREAM_SAMPLED: Final = 2
 LOW_QUALITY: Final = 4
@@ -71,3 +73,43 @@ def keep_reasons(rows: npt.NDArray[Any], rules: KeepRules) -> npt.NDArray[np.int
     for reason in reversed([reason for reason in KEPT_REASONS if reason in rule_holds]):
         chosen[rule_holds[reason]] = KEPT_REASONS.index(reason)
     return chosen
+
+
+class KeepBudget:
+    """How many requests' spans are kept a second, so that an incident is not what breaks the collector.
+
+    A quiet second is saved up for the next one, no more than one: a look at the rows brings about a second's worth.
+    """
+
+    def __init__(self, per_second: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start with a full budget.
+
+        Args:
+            per_second: Requests a second; 0 for no bound.
+            clock: Monotonic seconds.
+        """
+        self._per_second = per_second
+        self._clock = clock
+        self._left = 2.0 * per_second
+        self._at = clock()
+
+    def shed(self, reasons: npt.NDArray[np.int64], trace_lo: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return which kept rows are over the budget: the random share first, then the rules from the last on.
+
+        Args:
+            reasons: What `keep_reasons` returned.
+            trace_lo: Lower halves of the trace ids; of one rule the lowest stay, so that services shed alike.
+        """
+        over = np.zeros(len(reasons), dtype=bool)
+        kept = np.flatnonzero(reasons >= 0)
+        if not self._per_second:
+            return over
+        now = self._clock()
+        self._left = min(2.0 * self._per_second, self._left + (now - self._at) * self._per_second)
+        self._at = now
+        room = int(self._left)
+        if len(kept) > room:
+            order = np.lexsort((trace_lo[kept], reasons[kept]))
+            over[kept[order[room:]]] = True
+        self._left -= min(len(kept), room)
+        return over

@@ -88,6 +88,15 @@ TELEMETRY: Final = (
         labels={"reason": KEPT_REASONS},
         source="exporter",
     ),
+    Metric(
+        "telemetry_traces_shed_total",
+        "counter",
+        "traces",
+        "Requests whose spans were worth sending and left out for the budget, by the first rule that chose them.",
+        # What a dead worker never ended is sent whatever it costs: it is bounded by the open slots.
+        labels={"reason": tuple(reason for reason in KEPT_REASONS if reason != "unfinished")},
+        source="exporter",
+    ),
     Metric("telemetry_spans_sent_total", "counter", "spans", "Spans that the collector accepted.", source="exporter"),
     Metric(
         "telemetry_spans_dropped_total",

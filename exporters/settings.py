@@ -34,6 +34,8 @@ class ExporterSettings(BaseSettings):
         otlp_queue_spans: Spans that may wait; more are dropped and counted.
         otlp_batch_spans: Spans of one body, about (512: the default of OpenTelemetry's batch processor).
         keep_share: Random share of requests whose spans are sent, 0 to 1.
+        keep_per_second: Requests whose spans are sent, at most, per second; the random share is shed first, then the
+            rules from the last on. 0 for no bound. (1,000: ten times 1% of a worker with 10,000 requests a second.)
         keep_first: So many requests after a worker's start are sent.
         keep_upstream: Whether a caller's sampled flag is followed.
         keep_low_confidence: Answers with less confidence are sent; 0 for none.
@@ -69,6 +71,7 @@ class ExporterSettings(BaseSettings):
     otlp_queue_spans: int = Field(default=50_000, ge=100, le=5_000_000)
     otlp_batch_spans: int = Field(default=512, ge=1, le=50_000)
     keep_share: float = Field(default=0.01, ge=0, le=1)
+    keep_per_second: float = Field(default=1000.0, ge=0, le=1_000_000)
     keep_first: int = Field(default=10, ge=0)
     keep_upstream: bool = True
     keep_low_confidence: float = Field(default=0.0, ge=0, le=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from exporters.keep import KeepRules, keep_reasons
+from exporters.keep import KeepBudget, KeepRules, keep_reasons
 from exporters.labels import KEPT_REASONS
 from exporters.names import OUTCOMES, input_bucket
 from exporters.otlp import SpanWriter, open_span, resource_bytes
@@ -21,6 +22,7 @@ from probes.reader import Header
 
 __all__ = ["Mark", "SpanTap", "resource_attributes"]
 
+_log = logging.getLogger(__name__)
 _ANSWERED = (OUTCOMES.index("ok"), OUTCOMES.index("degraded"))
 # Plans of ring files whose worker is gone are of no more use; live ones are made anew in a millisecond.
 _MOST_WRITERS = 256
@@ -46,9 +48,11 @@ class Mark:
 class SpanTap:
     """Hands the spans of requests worth keeping to a sender."""
 
-    def __init__(self, sender: Sender, rules: KeepRules, version: str) -> None:
+    def __init__(self, sender: Sender, rules: KeepRules, version: str, budget: KeepBudget | None = None) -> None:
         self._sender = sender
         self._rules = rules
+        self._budget = budget or KeepBudget(0.0)
+        self._shedding = False
         self._version = version
         self._writers: dict[tuple[str, int], tuple[bytes, SpanWriter, RowPlan]] = {}
 
@@ -56,16 +60,33 @@ class SpanTap:
         """Queue the spans of those rows that the rules keep, and return how many were kept, by why."""
         counts = Totals()
         reasons = keep_reasons(rows, self._rules)
+        over = self._budget.shed(reasons, rows["trace_lo"])
+        self._count(counts, "telemetry_traces_shed_total", reasons[over])
+        self._say(bool(over.any()))
+        reasons[over] = -1
         kept = rows[reasons >= 0]
         if not len(kept):
             return counts
-        for index, count in zip(*np.unique(reasons[reasons >= 0], return_counts=True), strict=True):
-            counts.add("telemetry_traces_kept_total", (KEPT_REASONS[index],), int(count))
+        self._count(counts, "telemetry_traces_kept_total", reasons[reasons >= 0])
         resource, writer, plan = self._writer(header, rows.dtype)
         for row in kept.tolist():
             body, spans = writer.encode(row, strings)
             self._sender.put(Parcel(resource, body, spans, _mark(plan, row)))
         return counts
+
+    @staticmethod
+    def _count(counts: Totals, name: str, reasons: npt.NDArray[np.int64]) -> None:
+        """Count requests by the rule that chose them."""
+        for index, count in enumerate(np.bincount(reasons).tolist()):
+            if count:
+                counts.add(name, (KEPT_REASONS[index],), count)
+
+    def _say(self, shedding: bool) -> None:
+        """Say once that the budget is spent, and once that it is enough again."""
+        if shedding != self._shedding:
+            told = "more requests are worth their spans than the budget; shedding" if shedding else "shedding no more"
+            _log.warning("%s (telemetry_traces_shed_total)", told)
+        self._shedding = shedding
 
     def offer_unfinished(self, header: Header, requests: Sequence[OpenRequest], ended_unix_ns: int) -> Totals:
         """Queue the requests that a dead worker never ended: all of them, for each is a fault."""

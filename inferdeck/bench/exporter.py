@@ -47,6 +47,8 @@ def run_exporter(name: str, rows: Path, folder: Path, otlp_url: str | None, shar
         "INFERDECK_EXPORTER_PORT": str(port),
         "INFERDECK_EXPORTER_KEEP_SHARE": str(share),
         "INFERDECK_EXPORTER_OTLP_QUEUE_SPANS": str(QUEUE_SPANS),
+        # a share of 100% is to be sent whole
+        "INFERDECK_EXPORTER_KEEP_PER_SECOND": "0",
         **({"INFERDECK_EXPORTER_OTLP_ENDPOINT": otlp_url} if otlp_url else {}),
     }
     with spawn(name, ["-m", "exporters"], folder, environment) as child:

@@ -28,13 +28,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # A worker as a service has it, without sockets: the real middleware, driven request by request from stdin.
 WORKER = """
-import asyncio, sys
+import asyncio, hashlib, sys
 from probes import Identity, Recorder, RecorderSettings, FlightRecorder, current, stage
 
 async def app(scope, receive, send):
     await receive()
     with stage("sentiment.tokenizer", tokens=12), stage("model.forward"):
         current().set(input_length=40, confidence=0.9, label="positive")
+        hashlib.sha256(bytes(100_000))  # as a model, it takes longer than the recorder
     if scope["path"] == "/hang":
         with stage("model.forward"):
             await asyncio.sleep(3600)

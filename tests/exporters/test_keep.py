@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporters.keep import KeepRules, keep_reasons
+from exporters.keep import KeepBudget, KeepRules, keep_reasons
 from exporters.labels import KEPT_REASONS
 from probes.schema import FIXED_COLUMNS, KINDS
 
@@ -73,3 +73,43 @@ def test_upstream_and_first_can_be_switched_off() -> None:
     """The rules are settings."""
     rows = rows_of(flags=2, seq=0)
     assert keep_reasons(rows, KeepRules(upstream=False, first=0))[0] == -1
+
+
+ERROR, SLOW, RANDOM = (KEPT_REASONS.index(reason) for reason in ("error", "slow", "random"))
+
+
+def shed(budget: KeepBudget, reasons: list[int], traces: list[int] | None = None) -> list[bool]:
+    """Ask a budget about one look at the rows."""
+    ids = np.array(traces or range(len(reasons)), dtype=np.uint64)
+    over: list[bool] = budget.shed(np.array(reasons, dtype=np.int64), ids).tolist()
+    return over
+
+
+def test_the_random_share_is_shed_first_and_errors_last() -> None:
+    """With room for two (two seconds of one), of five that are worth keeping; a row that is not costs nothing."""
+    wanted = [RANDOM, -1, ERROR, SLOW, RANDOM, ERROR]
+
+    assert [True, False, False, True, True, False] == shed(KeepBudget(1.0, lambda: 0.0), wanted)
+
+
+def test_of_one_rule_the_lowest_trace_ids_stay() -> None:
+    """Two services that shed half of the same traces shed the same half."""
+    assert [True, False, True, False] == shed(KeepBudget(1.0, lambda: 0.0), [RANDOM] * 4, [9, 1, 8, 2])
+
+
+def test_the_budget_comes_back_with_time_and_is_not_saved_up_for_long() -> None:
+    """Three at once are two too many after one second, and none after an hour more than two."""
+    now = [0.0]
+    budget = KeepBudget(1.0, lambda: now[0])
+    left = []
+    for seconds in (0.0, 0.0, 1.0, 3600.0):
+        now[0] += seconds
+        left.append(shed(budget, [ERROR] * 3).count(False))
+
+    assert [2, 0, 1, 2] == left
+
+
+def test_without_a_bound_nothing_is_shed() -> None:
+    """0 is no bound, and an empty look no error."""
+    assert [False] * 100 == shed(KeepBudget(0.0), [RANDOM] * 100)
+    assert [] == shed(KeepBudget(5.0), [])

@@ -17,7 +17,7 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs/shape.png").write_bytes(b"")
     (tmp_path / "README.md").write_text(
-        "# Head\n\nSee [the rest](docs/rest.md#what-is-there-2), [gone](https://example.org/gone), ![](docs/shape.png).\n"
+        "# Head\n\nSee [the rest](docs/rest.md#what-is-there-2), [gone](https://a.example/x), ![](docs/shape.png).\n"
     )
     (tmp_path / "docs/rest.md").write_text("# What is there? `2`\n\nBack to [the head](../README.md#head).\n")
     return tmp_path

@@ -26,7 +26,9 @@ def evidence(here: Any) -> Evidence:
 
 def gauge(*values: float, **labels: str) -> Series:
     """Return a series of one sample each 5 s up to the end."""
-    return Series(labels, END - 5.0 * np.arange(len(values))[::-1], np.array(values, dtype=float))
+    return Series(
+        labels, END - 5.0 * np.arange(len(values), dtype=np.float64)[::-1], np.array(values, dtype=np.float64)
+    )
 
 
 def metrics_only(**series: tuple[Series, ...]) -> Evidence:

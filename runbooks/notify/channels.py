@@ -75,10 +75,11 @@ def _mail(box: Mailbox, message: Message) -> Outcome:
 def grafana_of(settings: NotifySettings) -> GrafanaSession | None:
     """Return the Grafana to write into, or None where none is set up or its client is missing, which is said."""
     token = settings.grafana_token.get_secret_value()
-    if not (settings.grafana_url and token):
+    url = settings.grafana_api_url or settings.grafana_url
+    if not (url and token):
         return None
     try:
-        return GrafanaSession(settings.grafana_url, token)
+        return GrafanaSession(url, token)
     except NoClientError as error:
         _log.warning("no annotations: %s", error)
         return None

@@ -90,7 +90,9 @@ class GrafanaSession:
             }.get(status, "")
             told = f"Grafana at {self.shown} said {status}: {said}" if status else f"Grafana at {self.shown}: {said}"
             # No status is no answer in time.
-            raise GrafanaRefusedError(told + mend, later=status in (0, 408, 429) or status >= 500, status=status) from error
+            raise GrafanaRefusedError(
+                told + mend, later=status in (0, 408, 429) or status >= 500, status=status
+            ) from error
         except (OSError, ValueError) as error:
             told = f"Grafana at {self.shown} cannot be reached ({type(error).__name__})"
             raise GrafanaRefusedError(told, later=True) from error

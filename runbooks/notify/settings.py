@@ -12,7 +12,8 @@ from exporters.serving import CannotStartError
 
 __all__ = ["NotifySettings", "load_notify_settings"]
 
-_URLS: Final = ("slack_url", "dingtalk_url", "feishu_url", "webhook_url", "grafana_url", "jaeger_url", "triage_url")
+_SECRET_URLS: Final = ("slack_url", "dingtalk_url", "feishu_url", "webhook_url")
+_SHOWN_URLS: Final = ("grafana_url", "grafana_api_url", "jaeger_url", "triage_url")
 
 
 class NotifySettings(BaseSettings):
@@ -35,7 +36,8 @@ class NotifySettings(BaseSettings):
         smtp_user: For servers that ask who one is.
         smtp_password: Of the user.
         smtp_starttls: Encrypt first; may only be off where there is no user.
-        grafana_url: Grafana, for annotations and links.
+        grafana_url: Grafana, as a reader's browser knows it.
+        grafana_api_url: Grafana, as this service reaches it; by default the same.
         grafana_token: Token of a service account that may write annotations; without it there are links alone.
         jaeger_url: Jaeger, as a reader's browser knows it (`INFERDECK_JAEGER_URL`).
         triage_url: This service, as a reader's browser knows it.
@@ -62,6 +64,7 @@ class NotifySettings(BaseSettings):
     smtp_password: SecretStr = SecretStr("")
     smtp_starttls: bool = True
     grafana_url: str = ""
+    grafana_api_url: str = ""
     grafana_token: SecretStr = SecretStr("")
     jaeger_url: str = Field(default="", validation_alias=AliasChoices("INFERDECK_JAEGER_URL", "jaeger_url"))
     triage_url: str = ""
@@ -70,7 +73,7 @@ class NotifySettings(BaseSettings):
     most_waiting: int = Field(default=100, ge=1, le=10_000)
     most_tries: int = Field(default=7, ge=1, le=20)
 
-    @field_validator(*_URLS, mode="before")
+    @field_validator(*_SECRET_URLS, *_SHOWN_URLS, mode="before")
     @classmethod
     def _an_address_or_none(cls, value: object) -> object:
         """Take the placeholders of Grafana's variables for unset ones, and refuse what is no HTTP address."""
@@ -85,7 +88,7 @@ class NotifySettings(BaseSettings):
             raise ValueError("must be an address that starts with http:// or https://")
         return text
 
-    @field_validator("grafana_url", "jaeger_url", "triage_url", "runbook_url", mode="after")
+    @field_validator(*_SHOWN_URLS, "runbook_url", mode="after")
     @classmethod
     def _fit_for_a_message(cls, value: str) -> str:
         """Refuse a password in an address that stands in every message."""

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from pydantic import SecretStr
 
 from runbooks.notify.grafana_api import GrafanaRefusedError, GrafanaSession, annotate, end_incident, silence
 from runbooks.notify.links import Links
@@ -129,3 +130,9 @@ def test_grafana_is_written_to_only_with_a_token() -> None:
 
     assert None is grafana_of(NotifySettings(grafana_url="http://grafana.example"))
     assert None is grafana_of(NotifySettings())
+    apart = NotifySettings(
+        grafana_url="http://127.0.0.1:3000", grafana_api_url="http://grafana:3000", grafana_token=SecretStr("t0ken")
+    )
+    written = grafana_of(apart)
+    assert written is not None
+    assert "http://grafana:3000/..." == written.shown

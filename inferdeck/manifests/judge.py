@@ -10,6 +10,7 @@ from pathlib import Path
 from inferdeck.checks import Check
 from inferdeck.errors import CannotRun
 from inferdeck.manifests import rollout, scheduling
+from inferdeck.manifests.disruption import drain_findings
 from inferdeck.manifests.nodes import Node, nodes_of
 from inferdeck.manifests.read import Document, of_kind, read_objects
 from inferdeck.manifests.rollout import Finding, Measured
@@ -93,11 +94,13 @@ def judge(documents: Iterable[Document], nodes: Sequence[Node] | None, measured:
     checks: list[Check] = []
     try:
         workloads = [workload_of(document) for document in deployments]
+        by_name = {one.name: document for one, document in zip(workloads, deployments, strict=True)}
         # An agent or a store beside the service may well be one pod: a rollout of it cuts off nobody's request.
         serving = [one for one in workloads if one.environment("INFERDECK_RING_DIR")] or workloads
         for one in workloads:
             if one in serving:
                 checks += _checks(rollout.SLUG, one, rollout.rollout_findings(one, measured))
+                checks += _checks("drain", one, drain_findings(by_name[one.name], one, documents))
             checks += _checks(scheduling.SLUG, one, scheduling.scheduling_findings(one, nodes))
             checks += _checks("rows", one, row_findings(one))
     except ValueError as error:

@@ -41,7 +41,7 @@ def test_doctor_names_the_wrong_objects_and_nothing_of_the_right_ones() -> None:
     program = load()
 
     wrong = [one for one in judge([program.wrong()], program.NODES, WARM) if one.state == "fail"]
-    right = [one for one in judge([program.right()], program.NODES, WARM) if one.state in {"fail", "warn"}]
+    right = [one for one in judge([program.right()], program.NODES, WARM) if one.state == "fail"]
 
     assert {program.SLUG} == {one.name.partition(":")[0] for one in wrong}
     assert "no node has the resource nvidia.com/gpus" in wrong[0].detail

@@ -55,7 +55,7 @@ def test_doctor_names_the_wrong_objects_and_nothing_of_the_right_ones() -> None:
     warm = Measured(program.WARM_UP_SECONDS, 1.0, "rows")
 
     wrong = [one for one in judge([program.wrong()], program.NODES, warm) if one.state == "fail"]
-    right = [one for one in judge([program.right()], program.NODES, warm) if one.state in {"fail", "warn"}]
+    right = [one for one in judge([program.right()], program.NODES, warm) if one.state == "fail"]
 
     assert {program.SLUG} == {one.name.partition(":")[0] for one in wrong}
     assert wrong[0].detail.startswith("readiness delay of 5 s under the measured warm-up of 50.0 s (rows)")

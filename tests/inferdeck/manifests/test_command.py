@@ -18,7 +18,13 @@ from inferdeck.schema import load_schema
 @pytest.fixture
 def files(tmp_path: Path, deployment: Any, nodes: list[Any]) -> Path:
     """Return a folder with objects.yaml and nodes.yaml."""
-    (tmp_path / "objects.yaml").write_text(yaml.safe_dump(deployment))
+    deployment["spec"]["template"]["metadata"] = {"labels": {"app": "sentiment"}}
+    budget = {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "sentiment", "namespace": "inferdeck"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {"app": "sentiment"}}},
+    }
+    (tmp_path / "objects.yaml").write_text(yaml.safe_dump_all([deployment, budget]))
     (tmp_path / "nodes.yaml").write_text(yaml.safe_dump({"kind": "List", "items": nodes}))
     return tmp_path
 

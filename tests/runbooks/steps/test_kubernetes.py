@@ -11,7 +11,10 @@ import pytest
 from runbooks import cluster_queries as queries
 from runbooks import signals
 from runbooks.evidence import Evidence, Series, StepResult
+from runbooks.pages import load_pages
+from runbooks.scoring import score_page
 from runbooks.steps import kubernetes as steps
+from runbooks.steps.registry import STEPS
 
 T0 = 1_780_000_000.0
 Make = Callable[..., Evidence]
@@ -130,3 +133,34 @@ def test_a_rollout_of_last_week_is_none_of_now(evidence: Make) -> None:
     ours: Any = {"namespace": "inferdeck", "deployment": "sentiment"}
 
     assert False is steps.rolled_out(evidence(None, cluster(generation=(series(7, 7, **ours),)))).value
+
+
+OURS = {"namespace": "inferdeck", "deployment": "sentiment"}
+WARMING = (series(0, 1, phase="warming_up"),)
+CHANGED = (series(1, 2, **OURS),)
+
+
+@pytest.mark.parametrize(
+    ("slug", "seen", "named"),
+    [
+        ("pod_pending", waiting("nvidia_com_gpus", 1), True),
+        ("pod_pending", waiting("nvidia_com_gpu", 2), True),
+        ("pod_pending", cluster(), False),
+        ("pod_pending", {}, False),
+        ("rollout_cuts_off", cluster(phase=WARMING, generation=CHANGED), True),
+        ("rollout_cuts_off", cluster(available=(series(2, 0, **OURS),), generation=CHANGED), True),
+        ("rollout_cuts_off", cluster(phase=WARMING, generation=CHANGED, existing=(series(2, 3, **OURS),)), False),
+        ("rollout_cuts_off", cluster(phase=WARMING, generation=CHANGED, ready=(series(2, 1, **OURS),)), False),
+        ("rollout_cuts_off", cluster(available=(series(2, 0, **OURS),)), False),
+        ("rollout_cuts_off", cluster(generation=CHANGED), False),
+        ("rollout_cuts_off", {signals.PHASE: WARMING}, False),
+    ],
+)
+def test_the_pages_name_what_is_there_and_nothing_else(
+    slug: str, seen: dict[str, tuple[Series, ...]], named: bool, evidence: Make
+) -> None:
+    """Their own steps, weighed as triage does; a healthy rollout, a crash without one, and no cluster are not named."""
+    page = load_pages()[slug]
+    measured = {step.run: STEPS[step.run](evidence(None, seen)) for step in page.steps}
+
+    assert named == score_page(page, measured).nameable

@@ -9,6 +9,7 @@ Threads   nothing here lets go of the interpreter's lock between taking a sequen
 Bounded   one block of a row's size per request in flight.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
@@ -30,15 +31,14 @@ cdef extern from "Python.h":
     bint PyLong_Check(object)
     double PyLong_AsDouble(object) except? -1.0
     bint PyBytes_CheckExact(object)
+    int PyContextVar_Get(object var, PyObject* default, PyObject** value) except -1
+    void Py_DECREF(PyObject*)
 
 cdef extern from "_core_c.h" nogil:
     int64_t monotonic_ns()
     int64_t thread_cpu_ns()
     uint32_t row_crc(const unsigned char* data, size_t size)
     void publish_word(void* at, uint64_t word)
-    const char* CORE_SOURCE
-
-SOURCE = CORE_SOURCE.decode()  # hash of the sources that it was built from; probes/core.py refuses any other
 
 ctypedef packed struct Fixed:
     # The columns that every row has, and the two stages that every file has first.
@@ -63,7 +63,6 @@ ctypedef packed struct OpenSlot:
     char ids[96]
 
 cdef uint64_t NEVER = 0xFFFFFFFFFFFFFFFF
-DEF_IDS = 96
 assert sizeof(OpenSlot) == OPEN_SLOT.size and OPEN_SLOT.size <= OPEN_SLOT_BYTES
 assert tuple(FIXED_INDEX)[-1] == "error_type" and max(WIRE_INDEX.values()) == len(FIXED_INDEX) + len(WIRE_INDEX) - 1
 
@@ -216,6 +215,7 @@ cdef class RingCore:
         return 0
 
 
+@cython.freelist(16)
 cdef class Record:
     """The row of one request in flight; see probes/record.py."""
 
@@ -397,6 +397,7 @@ cdef class Record:
         return 0
 
 
+@cython.freelist(16)
 cdef class Stage:
     """A stage of one record that runs from the call that names it to the end of its with block."""
 
@@ -481,7 +482,12 @@ cdef Stage start(Record record, Slot slot):
 
 def stage(name, /, **attributes):
     """Start measuring a part of the current request; it ends with the with block around it."""
-    record = CURRENT.get()
+    cdef PyObject* found = NULL
+    PyContextVar_Get(CURRENT, NULL, &found)
+    if found is NULL:  # cannot be: it has a default
+        return NO_STAGE
+    record = <object>found
+    Py_DECREF(found)
     return NO_STAGE if record is None else enter(<Record?>record, name, attributes)
 
 
@@ -633,6 +639,7 @@ STATUS.at = 8 * 7 + 32 + 16 + 16
 STATUS.end = STATUS.at + 2
 
 
+@cython.freelist(16)
 cdef class Exchange:
     """Watches the messages of one request on their way in and out; see probes/asgi.py."""
 

@@ -140,7 +140,8 @@ def _environment(service: Mapping[str, Any]) -> dict[str, str]:
 def _secrets(compose: ComposeFile, _root: Path) -> Iterator[Finding]:
     for name, service in compose.services.items():
         for variable, value in _environment(service).items():
-            if _SECRET.search(variable) and not re.match(r"\$\{[A-Z_]+:\?", value):
+            # asked for, or left out: an empty default holds nothing
+            if _SECRET.search(variable) and not re.match(r"\$\{[A-Z_]+:(\?|-\}$)", value):
                 mend = f"write ${{{variable}:?...}}, so that it comes from .env and a missing one stops the start"
                 yield compose.line_of(name, f"{variable}:"), f"{name} has {variable} written down", mend
     grafana = _environment(compose.services.get("grafana", {}))

@@ -41,6 +41,8 @@ LOCK_NAME: Final = "exporter.lock"
 _MOST_TICKS_TO_CATCH_UP: Final = 1000
 # A ring that fills quickly is read again before it has gone this part of a lap; the rest is for a stalled exporter.
 _LAPS_BETWEEN_TICKS: Final = 0.25
+_RETRY_SECONDS: Final = 1.0
+_LAPS_BETWEEN_SAVES: Final = 0.25
 _SHORTEST_PAUSE_SECONDS: Final = 0.05
 
 _log = logging.getLogger(__name__)
@@ -111,6 +113,7 @@ class Exporter:
         self._ticked_at = self._saved_at = float("-inf")
         self._tick_seconds = 0.0
         self._pause_seconds = settings.tick_seconds
+        self._laps_unsaved = 0.0
         self._own_cpu_seen = 0.0
         self._write_failed = False
         self._thread = threading.Thread(target=self._run, name="exporter-tick", daemon=True)
@@ -227,7 +230,12 @@ class Exporter:
         self._own_cpu_seen = cpu
         self._ticked_at = self._clock()
         self._tick_seconds = self._ticked_at - began
-        if self._ticked_at - self._saved_at >= self.settings.state_seconds:
+        self._laps_unsaved += self.follower.laps_read
+        # After a kill, rows are read again from where the state says: they must still be in their rings.
+        longest = self.settings.state_seconds
+        # The alert on a full disk counts the tries that fail: one a second (alerts/catalogue/disk_full.yaml).
+        old = self._ticked_at - self._saved_at >= (min(longest, _RETRY_SECONDS) if self._write_failed else longest)
+        if old or self._laps_unsaved >= _LAPS_BETWEEN_SAVES:
             self._save()
 
     def _search(self) -> None:
@@ -273,7 +281,7 @@ class Exporter:
 
     def _save(self, *, flush: bool = False) -> None:
         """Write the state; a failure is counted, said once, and tried again."""
-        self._saved_at = self._clock()
+        self._saved_at, self._laps_unsaved = self._clock(), 0.0
         try:
             save_state(self._state_path, self.state, flush=flush)
         except OSError as error:

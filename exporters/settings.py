@@ -25,7 +25,7 @@ class ExporterSettings(BaseSettings):
         port: Port to listen on; 0 takes a free one.
         api_token: Bearer token that the look-up API asks for; needed when *host* is not a loopback address.
         tick_seconds: Pause between two looks at the rows, at most: a ring that fills quickly is looked at sooner.
-        state_seconds: Shortest time between two writes of the state file.
+        state_seconds: Longest time between two writes of the state file, which come sooner when a ring fills quickly.
         otlp_endpoint: OTLP/HTTP target, such as http://127.0.0.1:4318; spans are off when unset.
         otlp_headers: Headers for the target, `name=value,name=value`.
         otlp_timeout_seconds: Longest wait for one answer of the target (10 s: OpenTelemetry's own default).
@@ -62,7 +62,7 @@ class ExporterSettings(BaseSettings):
     port: int = Field(default=9464, ge=0, le=65535)
     api_token: SecretStr | None = None
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
-    state_seconds: float = Field(default=1.0, ge=0, le=600)
+    state_seconds: float = Field(default=5.0, ge=0, le=600)
     otlp_endpoint: str | None = None
     otlp_headers: SecretStr | None = None
     otlp_timeout_seconds: float = Field(default=10.0, gt=0, le=120)

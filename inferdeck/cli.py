@@ -29,6 +29,7 @@ class LazyGroup(click.Group):
         "drill": "inferdeck.verbs.failures",
         "trace": "inferdeck.verbs.look",
         "triage": "inferdeck.verbs.look",
+        "reports": "inferdeck.verbs.kept",
         "mitigate": "inferdeck.verbs.mend",
         "doctor": "inferdeck.verbs.upkeep",
         "selftest": "inferdeck.verbs.care",

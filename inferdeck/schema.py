@@ -18,6 +18,7 @@ VERBS = (
     "trace",
     "triage",
     "mitigate",
+    "reports",
     "doctor",
     "selftest",
     "bundle",

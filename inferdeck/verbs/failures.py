@@ -93,10 +93,11 @@ def drill(
                               .restart_service(), .restart_exporter(), .restart_prometheus(),
                               .set_rate(rps), .scrape_cluster(host:port)
     and SLUG = "what it causes" (--expect wins); WORKERS = 2 asks for that many workers of the
-    service; SIMULATED = True says that part is played, and scores its runs apart. A file with neither is run as a script while the failure lasts, with
-    INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends
-    it. twin_wrap and twin_cause are the healthy twin. cannot_cause() may return why this machine
-    cannot cause it; then it is left out and said.
+    service; SIMULATED = True says that part is played, and scores its runs apart. A file with
+    neither is run as a script while the failure lasts, with INFERDECK_SERVICE_URL,
+    INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends it. twin_wrap and
+    twin_cause are the healthy twin. cannot_cause() may return why this machine cannot cause it;
+    then it is left out and said.
 
     \b
     What looks like trouble and is none (tests/failures/silence) runs by name, and inside --clean:

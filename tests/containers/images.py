@@ -102,8 +102,8 @@ def build_ours(podman: Podman, project: str, env_file: Path) -> None:
     """Build our images as the compose file says, without network: packages come from a mounted folder."""
     folder = wheels()
     environment = podman.environment | {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "/wheels"}
-    # docker's format keeps the health check, which the other drops
-    options = f"--podman-build-args=--format docker --network none --volume {folder}:/wheels:ro"
+    # docker's format keeps the health check, which the other drops; a layer a step would be written and thrown away
+    options = f"--podman-build-args=--format docker --layers=false --network none --volume {folder}:/wheels:ro"
     argv = [str(Path(sys.executable).parent / "podman-compose"), "-p", project, "--in-pod=false", options]
     argv += ["-f", "docker-compose.observability.yml", "--env-file", str(env_file), "build", "service", "exporter"]
     done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600, check=False)

@@ -190,10 +190,13 @@ def explained(views: list[TraceView], folder: Path | None, archive: Path | None 
         archive: Folder of the exporter's archive.
     """
     from runbooks.explain import explain, explain_traces
-    from runbooks.pages import load_pages
 
     told = [explain(view, None) for view in views] if folder is None else explain_traces(views, folder, archive)
-    pages = load_pages() if any(view.cause for view in told) else {}
+    pages: dict[str, Page] = {}
+    if any(view.cause for view in told):
+        from runbooks.pages import load_pages
+
+        pages = load_pages()
     return [view.to_dict() | {"hint": _hint(pages.get(view.cause))} for view in told]
 
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from exporters.trace_view import OUTSIDE_STAGES, SpanView, TraceView
 from runbooks.impact import iso
-from runbooks.prometheus_source import SourceMissingError
 from runbooks.row_source import RowSource
 from runbooks.rows import Episode, Rows
 from runbooks.slowness import LEAST_NORMAL_ROWS, SLOW_EXTRA_SECONDS, SLOW_FACTOR
+from runbooks.source_missing import SourceMissingError
 
 __all__ = ["explain", "explain_traces"]
 

@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 
 from runbooks.evidence import Series
+from runbooks.source_missing import SourceMissingError
 
 __all__ = ["PrometheusSource", "SourceMissingError"]
 
@@ -20,10 +21,6 @@ MOST_SERIES = 2000
 # Prometheus itself refuses more than 11,000 points a series; 400 is plenty for a change point.
 MOST_POINTS = 400
 LEAST_STEP_SECONDS = 5.0
-
-
-class SourceMissingError(Exception):
-    """A source that could not be read; the text is one line for people."""
 
 
 class PrometheusSource:

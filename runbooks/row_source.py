@@ -10,8 +10,8 @@ import numpy as np
 
 from exporters.names import OTHER
 from exporters.rows import RowTable, load_rows
-from runbooks.prometheus_source import SourceMissingError
 from runbooks.rows import Blocker, Episode, Floats, Mask, Objects, OpenRequest, RingLife, Rows, bucket_of
+from runbooks.source_missing import SourceMissingError
 
 __all__ = ["RowSource", "rows_of"]
 

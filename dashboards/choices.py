@@ -9,7 +9,7 @@ from typing import Final
 from dashboards.expr import is_, pick
 from dashboards.grafana_sdk import cog_builder, dashboard, models
 from dashboards.grafana_sdk import common as common_models
-from dashboards.parts import DATASOURCE_VARIABLES, reference
+from dashboards.parts import DATASOURCE_VARIABLES, Plain, reference
 from dashboards.spec import JAEGER, PROMETHEUS, Board, Source, Variable
 
 __all__ = ["MARKS", "TRIAGE_URL", "Mark", "marks", "variables"]
@@ -85,18 +85,35 @@ def marks(asked: bool) -> list[cog_builder.Builder[models.AnnotationQuery]]:
     ]
     if not asked:
         return found
-    return found + [
+    return (
+        found
+        + [
+            dashboard.AnnotationQuery()
+            .name(mark.name)
+            .datasource(reference("prometheus"))
+            .enable(True)
+            .hide(False)
+            .icon_color(mark.colour)
+            .expr(mark.expr)
+            .title_format(mark.title)
+            .step("15s")
+            for mark in MARKS
+        ]
+        + [_told()]
+    )
+
+
+def _told() -> cog_builder.Builder[models.AnnotationQuery]:
+    """Return the marks that triage and `inferdeck grafana annotate` write: they bear a tag, and belong to no board."""
+    return (
         dashboard.AnnotationQuery()
-        .name(mark.name)
-        .datasource(reference("prometheus"))
+        .name("Verdicts and notes")
+        .datasource(common_models.DataSourceRef(type_val="grafana", uid="-- Grafana --"))
         .enable(True)
         .hide(False)
-        .icon_color(mark.colour)
-        .expr(mark.expr)
-        .title_format(mark.title)
-        .step("15s")
-        for mark in MARKS
-    ]
+        .icon_color("orange")
+        .target(Plain({"type": "tags", "tags": ["inferdeck"], "matchAny": False, "limit": 100}))
+    )
 
 
 def variables(board: Board) -> list[cog_builder.Builder[models.VariableModel]]:

@@ -17,8 +17,8 @@ DATASOURCE_VARIABLES: Final[Mapping[Source, str]] = {"prometheus": "datasource",
 _OBJECTIVE_COLOUR: Final = "red"
 
 
-class _Plain(cog_builder.Builder[variants.Dataquery]):
-    """A query of a kind that the library has no builder for: Jaeger's."""
+class Plain(cog_builder.Builder[variants.Dataquery]):
+    """A query of a kind that the library has no builder for: Jaeger's, and Grafana's own of marks."""
 
     def __init__(self, data: dict[str, object]) -> None:
         self._data = data
@@ -44,7 +44,7 @@ def target(panel: Panel, query: Query, number: int) -> cog_builder.Builder[varia
     if panel.source == "jaeger":
         source = {"type": "jaeger", "uid": f"${{{DATASOURCE_VARIABLES['jaeger']}}}"}
         asked: dict[str, object] = {**query.search, "service": "${traced_service}"} if query.search else {}
-        return _Plain({"refId": letter, "datasource": source, "query": query.expr, **asked})
+        return Plain({"refId": letter, "datasource": source, "query": query.expr, **asked})
     built = prometheus.Dataquery().expr(query.expr).ref_id(letter).datasource(reference("prometheus"))
     built = built.instant() if query.instant else built.range()
     if query.legend:

@@ -107,16 +107,20 @@ def impact_line(impact: Mapping[str, Any]) -> str:
         impact: The result's `impact`.
     """
     parts = []
-    if impact["requests"] is not None:
+    if impact.get("stopped_since"):
+        before = (impact.get("rate_per_second") or {}).get("before")
+        parts.append(f"no request since {impact['stopped_since']}" + (f" ({before:.3g}/s before)" if before else ""))
+    # Of a service that serves nothing, none of none would be bad.
+    if impact["requests"] == 0 and parts:
+        pass
+    elif impact["requests"] is not None:
         parts.append(f"{impact['bad_requests'] or 0} of {impact['requests']} requests bad")
     else:
         parts.append("how many requests is not known")
-    if impact["sessions"] is not None:
+    if impact["sessions"]:
         parts.append(f"{impact.get('bad_sessions') or 0} of {impact['sessions']} sessions")
     if impact.get("unfinished_requests"):
         parts.append(f"{impact['unfinished_requests']} started and never ended")
-    if impact.get("stopped_since"):
-        parts.append(f"no request since {impact['stopped_since']}")
     going = {True: "still going on", False: f"over since {impact['until']}", None: "nothing to date"}
     return f"{', '.join(parts)}; since {impact['since'] or 'unknown'}, {going[impact['still_going']]}"
 

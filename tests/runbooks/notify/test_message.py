@@ -90,6 +90,17 @@ def test_the_impact_says_whether_it_goes_on(going: bool | None, said: str) -> No
     assert "no request since 2026-11-30T08:02:10Z" in impact_line(impact)
 
 
+def test_a_service_that_serves_nothing_is_said_to_do_so() -> None:
+    """None of none bad would sound well."""
+    stopped = {"stopped_since": "2026-11-30T08:02:10Z", "rate_per_second": {"now": 0.0, "before": 5.32}}
+    impact = RESULT["impact"] | stopped | {"requests": 0, "bad_requests": 0, "sessions": 0, "unfinished_requests": 3}
+
+    assert (
+        "no request since 2026-11-30T08:02:10Z (5.32/s before), 3 started and never ended; "
+        "since 2026-11-30T08:02:00.500Z, still going on"
+    ) == impact_line(impact)
+
+
 def test_an_address_is_shown_without_its_secret() -> None:
     """Chat webhooks are secrets in path, query or user."""
     assert "https://hooks.slack.com/..." == shown_url("https://hooks.slack.com/services/T0/B0/secret")

@@ -11,6 +11,8 @@ import yaml
 
 __all__ = ["CATALOGUE", "AlertFacts", "load_alerts"]
 
+# Two dozen files with their tests: ten times as fast where the library was built with its C part.
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Read as data: dashboards may not import alerts (docs/architecture.md), as alerts read panels.json alone.
 CATALOGUE: Final = Path(__file__).resolve().parent.parent / "alerts" / "catalogue"
 
@@ -42,7 +44,7 @@ def load_alerts(folder: Path = CATALOGUE) -> dict[str, AlertFacts]:
     found = {}
     for path in sorted(folder.glob("*.yaml")):
         try:
-            entry = yaml.safe_load(path.read_text(encoding="utf-8"))
+            entry = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)  # noqa: S506  # a safe one, in C
             slug, name = str(entry["slug"]), str(entry["alert"])
             thresholds = {str(key): float(value["value"]) for key, value in (entry.get("thresholds") or {}).items()}
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["TEMPLATES", "feishu_payload", "message", "title"]
+__all__ = ["PANEL", "TEMPLATES", "feishu_payload", "message", "title"]
 
 _TITLE: Final = (
     '{{ define "inferdeck.title" }}inferdeck: {{ if eq .Status "firing" }}{{ .Alerts.Firing | len }} firing'
     "{{ else }}resolved{{ end }}: {{ .CommonLabels.alertname }} ({{ .CommonLabels.service }}){{ end }}"
 )
 # Grafana alone knows these two addresses; a template of its own, so that the rest can be rendered by amtool.
-_DASHBOARD: Final = (
-    '{{ define "inferdeck.dashboard" }}{{ if .PanelURL }}{{ .PanelURL }}{{ else }}{{ .DashboardURL }}{{ end }}{{ end }}'
-)
+PANEL: Final = "{{ if .PanelURL }}{{ .PanelURL }}{{ else }}{{ .DashboardURL }}{{ end }}"
+_USE_PANEL: Final = '{{ template "inferdeck.dashboard" . }}'
+_DASHBOARD: Final = f'{{{{ define "inferdeck.dashboard" }}}}{PANEL}{{{{ end }}}}'
 _LINES: Final = (
     "{{ .Labels.alertname }} {{ .Status }}: {{ .Annotations.summary }}",
     "{{ .Annotations.description }}",
@@ -25,7 +25,7 @@ _LINES: Final = (
     'Since: {{ .StartsAt.UTC.Format "2006-01-02T15:04:05Z" }}',
     "First: {{ .Annotations.first_step }}",
     "Ask: {{ .Annotations.triage }}",
-    'Dashboard: {{ template "inferdeck.dashboard" . }}',
+    f"Dashboard: {_USE_PANEL}",
 )
 _LINKS: Final = (
     "Runbook: ${INFERDECK_RUNBOOK_URL}{{ .Annotations.runbook_url }}",
@@ -63,7 +63,9 @@ def message(*, markdown: bool) -> str:
 
 def feishu_payload() -> str:
     """Return the body that a Feishu or Lark bot takes, written by Grafana's JSON functions (Grafana 12 or newer)."""
-    text = f'(coll.Dict "tag" "markdown" "content" (tmpl.Inline `{message(markdown=False)}` .))'
+    # Written out: whether a text within a text may use the templates is documented nowhere.
+    lines = "\n".join([*_LINES, *_LINKS]).replace(_USE_PANEL, PANEL)
+    text = f'(coll.Dict "tag" "markdown" "content" (tmpl.Inline `{{{{ range .Alerts }}}}{lines}\n{{{{ end }}}}` .))'
     head = '(coll.Dict "tag" "plain_text" "content" (tmpl.Exec "inferdeck.title" .))'
     card = f'(coll.Dict "header" (coll.Dict "title" {head} "template" "red") "elements" (coll.Slice {text}))'
     return f'{{{{ coll.Dict "msg_type" "interactive" "card" {card} | data.ToJSON }}}}'

@@ -37,8 +37,8 @@ from probes.layout import (
     decode_header,
 )
 from probes.open_slots import steady
-from probes.row_check import Rows, assemble, join_rows, judge, name_sessions, slots_of
-from probes.schema import Column, Revision, compile_revision
+from probes.row_check import Rows, assemble, join_rows, judge, name_sessions, revision_of, slots_of
+from probes.schema import Column, Revision
 
 __all__ = ["Batch", "Header", "NotARing", "RingError", "RingFile", "UnknownVersion", "list_rings"]
 
@@ -396,5 +396,5 @@ class RingFile:
         if "revision" in entry:
             before = self._revisions[-1].columns if self._revisions else ()
             added = tuple(Column(name, kind) for name, kind in entry["columns"])
-            self._revisions.append(compile_revision((*before, *added)))
+            self._revisions.append(revision_of((*before, *added)))
             self._stages.update({name: parent or None for name, parent, _ in entry["stages"]})

@@ -6,6 +6,7 @@ Error     a row counts as whole only if length, sequence number, commit word and
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Final
 from zlib import crc32
@@ -14,14 +15,27 @@ import numpy as np
 import numpy.typing as npt
 
 from probes.layout import FRAME
-from probes.schema import Revision
+from probes.schema import Column, Revision, compile_revision
 
-__all__ = ["Rows", "Slots", "assemble", "join_rows", "judge", "name_sessions", "slots_of"]
+__all__ = ["Rows", "Slots", "assemble", "join_rows", "judge", "name_sessions", "revision_of", "slots_of"]
 
 Rows = npt.NDArray[np.void]
 Slots = npt.NDArray[np.void]
 
 _SEQ_BYTES: Final = 8  # every body begins with its sequence number
+
+
+@functools.lru_cache(maxsize=128)
+def revision_of(columns: tuple[Column, ...]) -> Revision:
+    """Return the revision for these columns, the same for all files that have them: all workers of a service do.
+
+    Args:
+        columns: Columns in order, names unique.
+
+    Raises:
+        KeyError, ValueError: As `compile_revision`.
+    """
+    return compile_revision(columns)
 
 
 def slots_of(raw: npt.NDArray[np.uint8], row_bytes: int) -> Slots:

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from exporters.names import OUTCOMES
 from probes.reader import Header
-from probes.schema import Column, compile_revision
+from probes.row_check import revision_of
+from probes.schema import Column
 
 __all__ = ["INDEXED", "BlockInfo", "Part", "blocks_of", "describe", "pack", "part_of", "unpack"]
 
@@ -151,6 +152,6 @@ def part_of(described: Mapping[str, Any]) -> Part:
         stage_names=("", *stages),
         columns=MappingProxyType(dict(kinds)),
     )
-    dtype = compile_revision([Column(name, kind) for name, kind in kinds]).dtype
+    dtype = revision_of(tuple(Column(name, kind) for name, kind in kinds)).dtype
     strings = [str(text) for text in described["strings"]]
     return Part(str(described["ring"]), header, strings, np.empty(0, dtype=dtype), int(described["next_seq"]))

@@ -26,7 +26,8 @@ def found(look_up: float = 0.01, command: float = 0.5, wrong: int = 0) -> Found:
     """Return three look-ups of each kind, the middle one as given, and three commands."""
     times = [look_up / 2, look_up, look_up * 2]
     by_kind: dict[str, list[float]] = dict.fromkeys(KINDS, times)
-    return Found(Written(1000, 800, 80_000, 2), by_kind, by_kind, [command / 2, command, command * 2], wrong)
+    commands = [command / 2, command, command * 2]
+    return Found(Written(1000, 800, 80_000, 2), by_kind, by_kind, commands, [0.4, 0.3, 0.5], wrong)
 
 
 def test_medians_and_the_bytes_of_an_archived_row_are_told() -> None:
@@ -37,6 +38,7 @@ def test_medians_and_the_bytes_of_an_archived_row_are_told() -> None:
     assert {"ring": 0.01, "command": 0.5, "jaeger": None} == result["lookup_s"]
     assert ({"present": 0.01, "absent": 0.01, "oldest": 0.01}, 100.0) == (result["ids"], result["bytes_per_record"])
     assert result["jaeger_missing"]
+    assert 0.4 == result["command_cpu_s"]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,8 @@ def test_a_run_without_commands_says_so() -> None:
     result = shape_look_ups(Found(Written(4, 0, 0, 0), found().sessions, found().traces))
 
     validate(result)
-    assert (None, True) == (result["lookup_s"]["command"], result["gate"]["passed"])
+    assert (None, None) == (result["lookup_s"]["command"], result["command_cpu_s"])
+    assert result["gate"]["passed"]
 
 
 def test_every_written_row_is_in_the_rings_or_in_the_archive(tmp_path: Path) -> None:
@@ -82,5 +85,6 @@ def test_a_small_run_finds_what_was_written() -> None:
     validate(result)
     assert (10_000, 0, 3, 1) == (result["records"], result["wrong"], result["look_ups"], result["commands"])
     assert all(seconds > 0 for seconds in (*result["ids"].values(), *result["trace_ids"].values()))
-    assert result["lookup_s"]["command"] > 0
+    assert 0 < result["command_cpu_s"]
+    assert 0 < result["lookup_s"]["command"]
     assert told

@@ -50,10 +50,17 @@ def _dashboards(root: Path) -> Iterator[Check]:
 
 def _runbooks() -> Iterator[Check]:
     from inferdeck.cli import LazyGroup
+    from inferdeck.mitigation.actions import ACTION_IDS
     from runbooks.pages import check_page, load_pages
 
     pages = load_pages()
     wrong = [sentence for page in pages.values() for sentence in check_page(page, pages, LazyGroup.VERBS)]
+    wrong += [
+        f"{page.path}: mitigation {one.id!r} is none that the stack can carry out ({', '.join(ACTION_IDS)})"
+        for page in pages.values()
+        for one in page.mitigations
+        if one.id and one.id not in ACTION_IDS
+    ]
     if wrong:
         yield from (Check("runbooks: pages", "fail", sentence, "mend the page") for sentence in wrong)
     else:

@@ -14,7 +14,9 @@ from inferdeck.stack.process import is_alive, stop
 from inferdeck.stack.state import StackState, read_state
 from runbooks.mitigation.action import Action, ActionFailedError, Done
 
-__all__ = ["stack_actions"]
+__all__ = ["ACTION_IDS", "stack_actions"]
+
+ACTION_IDS = ("restart_service", "restart_exporter", "drop_leftovers", "prune_archive")
 
 # The archive keeps this share of what it holds: the newest rows, which an incident is about.
 KEPT_SHARE = 0.5

@@ -117,6 +117,24 @@ def test_an_open_port_without_a_token_is_refused() -> None:
     assert TriageSettings(host="::1").loopback
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("INFERDECK_TRIAGE_MAPPING", "fastapi", "no mapping 'fastapi'"),
+        ("INFERDECK_TRIAGE_MITIGATE", "restart_everything", "is in no page"),
+    ],
+)
+def test_what_could_not_work_in_the_incident_is_refused_at_the_start(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    """One line that names the variable."""
+    monkeypatch.setenv(variable, value)
+
+    assert 2 == main({"port": 0})
+    assert f"cannot start: {variable}: " in caplog.text
+    assert said in caplog.text
+
+
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The names are those of the documentation."""
     for name, value in environment(Path("/somewhere"), 1234).items():

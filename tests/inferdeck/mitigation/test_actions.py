@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from inferdeck.mitigation.actions import drop_leftovers, prune_archive, restart, stack_actions
+from inferdeck.mitigation.actions import ACTION_IDS, drop_leftovers, prune_archive, restart, stack_actions
 from inferdeck.settings import load_settings
 from inferdeck.stack.process import ProcessRecord, kernel_start_ticks, start, stop
 from inferdeck.stack.state import PartState, StackState, write_state
@@ -21,7 +21,7 @@ from runbooks.pages import load_pages
 
 def test_each_id_of_a_page_is_known_to_the_stack_and_the_other_way_round() -> None:
     """One name for one thing: no page promises what the stack cannot do."""
-    assert set(known_ids(load_pages().values())) == set(stack_actions(load_settings()))
+    assert set(known_ids(load_pages().values())) == set(stack_actions(load_settings())) == set(ACTION_IDS)
 
 
 def test_what_destroys_rows_is_never_safe() -> None:

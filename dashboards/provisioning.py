@@ -35,7 +35,7 @@ class Addresses:
 
     prometheus: str = "http://prometheus:9090"
     jaeger: str = "http://jaeger:16686"
-    scrape_seconds: int = 15
+    scrape_seconds: int = 5
 
 
 def datasources(addresses: Addresses) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def jaeger_ui(boards: Sequence[Board], grafana: str = GRAFANA_URL, triage: str =
                 "url": f"{grafana}/d/inferdeck-request-path?{around}",
                 "text": "Grafana: all requests at that time, step by step",
             },
-            {"type": "traces", "url": f"{triage}/reports", "text": "Triage reports"},
+            {"type": "traces", "url": f"{triage}/reports", "text": "Triage reports (with its token, where one is set)"},
             {
                 "type": "tags",
                 "key": "session_id",

@@ -10,7 +10,9 @@ from dashboards.spec import Board, Line, Panel, Query, Section
 
 __all__ = ["BOARD"]
 
-_NO_GPU = "No GPU is watched: start dcgm-exporter beside it (compose profile gpu). A service on the CPU has none."
+_NO_GPU = (
+    "No GPU is watched: start dcgm-exporter beside it (profile gpu of the compose file). A service on the CPU has none."
+)
 _EMPTY = "this machine has no GPU, and no dcgm-exporter is scraped"
 _MIB = 1 << 20
 _FORWARD = is_("stage", "model.forward")

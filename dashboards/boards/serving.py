@@ -11,7 +11,7 @@ from dashboards.spec import Board, Panel, Query, Section
 __all__ = ["BOARD"]
 
 _NO_REQUESTS = "No requests in this time."
-_NO_TRITON = "No Triton is scraped: the model runs inside the service's process, and this server's panels stay empty."
+_NO_TRITON = "No Triton is scraped. A model that runs inside the service's own process has none."
 _EMPTY = "the model runs in the service's process; no Triton is scraped"
 _EACH: Final = "sum by (model, version)"
 

@@ -51,6 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.board and board.name not in options.board:
             continue
         document = json.loads((ROOT / f"dashboards/generated/{board.uid}.json").read_text(encoding="utf-8"))
+        if not any(panel.queries and panel.source == "prometheus" for panel in board.panels):
+            sys.stdout.write(f"{board.uid}: asks Jaeger alone, not drawn\n")
+            continue
         path = options.out / f"{board.uid}.png"
         moment = Moment(start, end, step, options.scrape, choices_of(board))
         try:

@@ -82,7 +82,7 @@ def bars(axes: Axes, panel: Mapping[str, Any], frames: Sequence[Frame]) -> None:
         axes.text(-0.02, row, frame.name, ha="right", va="center", color=TEXT, fontsize=8)
         value = spell(frame.last, defaults["unit"], defaults.get("decimals"))
         axes.text(1.02, row, value, ha="left", va="center", color=tint, fontsize=8.5, fontweight="bold")
-    axes.set_xlim(-0.62, 1.28)
+    axes.set_xlim(-0.8, 1.3)
     axes.set_ylim(-0.6, max(len(frames), 4) - 0.4)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inferdeck.checks import Check, guarded
+from inferdeck.doctor_notify import follow_ups
 from inferdeck.doctor_rows import clock, exporter_state, room, row_files
 from inferdeck.settings import StackSettings
 from inferdeck.stack.ports import is_free, listener
@@ -48,6 +49,7 @@ def examine(settings: StackSettings) -> list[Check]:
         "model": lambda: _model(settings),
         "exporter state": lambda: exporter_state(settings.state_path, _exporter_runs(settings)),
         "clock": lambda: clock(settings, Path(__file__)),
+        "notifications": follow_ups,
         "stack": lambda: _stack(settings),
     }
     return [check for name, look in looks.items() for check in guarded(name, look)]

@@ -31,6 +31,7 @@ def render(result: Mapping[str, Any]) -> str:
         _missing(result["missing"]),
         _untold(result.get("cannot_be_told") or ()),
         _next(result),
+        _follow_ups(result.get("follow_ups") or ()),
     )
     return "\n".join("\n".join(lines) for part in parts if (lines := list(part))) + "\n"
 
@@ -167,6 +168,13 @@ def _missing(missing: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield from _wrapped(f"missing: {one['source']}: {one['reason']}. Cost: {one['cost']}.")
     if missing:
         yield ""
+
+
+def _follow_ups(follow_ups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Say who was told, and whom it never reached: a reader may be the first to hear of it."""
+    for one in follow_ups:
+        lost = "" if one["result"] == "sent" else f", NOT SENT: {one['detail']}"
+        yield from _wrapped(f"told by {one['channel']}: {one['result']}{lost}")
 
 
 def _next(result: Mapping[str, Any]) -> Iterator[str]:

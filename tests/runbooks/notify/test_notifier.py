@@ -23,6 +23,7 @@ from runbooks.notify.message import Message
 from runbooks.notify.notifier import FollowUpCounter, Notifier
 from runbooks.notify.outcome import Outcome, refused, sent
 from runbooks.payloads import parse_payload
+from runbooks.report import render
 from runbooks.store import ReportStore
 from runbooks.watch import TriageWatch
 from tests.runbooks.notify.conftest import LINKS, RESULT, Answer, Receiver, result_of
@@ -91,7 +92,9 @@ def test_a_loss_is_seen_in_figures_and_in_the_report(tmp_path: Path) -> None:
     assert until(lambda: "follow_ups" in (watch.store.load(report_id) or {}))
     notifier.stop()
 
-    (entry,) = (watch.store.load(report_id) or {})["follow_ups"]
+    kept = watch.store.load(report_id) or {}
+    (entry,) = kept["follow_ups"]
+    assert "told by slack: refused, NOT SENT: HTTP 404: no_service" in render(kept)
     assert ("refused", "HTTP 404: no_service") == (entry["result"], entry["detail"])
     figures = generate_latest(registry).decode()
     assert 'telemetry_triage_follow_ups_total{channel="slack",result="refused"} 1.0' in figures

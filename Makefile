@@ -47,8 +47,9 @@ test: setup ## all tests, the real stack included; those of the recorder on both
 quick: setup ## tests that start no real stack
 	$(PY) -m pytest -m "not real"
 
-bench: setup ## what the instruments cost, beside the usual packages (10 minutes; exit 1 when the gate is missed)
-	.venv/bin/inferdeck bench overhead
+bench: setup ## what the instruments cost, beside the usual packages, kept in docs/ (10 minutes; exit 1 when the gate is missed)
+	@mkdir -p docs/img
+	set -o pipefail; .venv/bin/inferdeck --json bench overhead --plot docs/img/overhead.svg | tee docs/overhead.json | $(PY) -m inferdeck.bench.report
 
 generate: setup ## write the generated files anew (rules, Alertmanager, promtool tests, tables)
 	.venv/bin/inferdeck build

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from inferdeck.errors import CannotRun
+from probes.core import CORE_NAME
 
 __all__ = ["describe", "pinned_to", "two_cores", "versions"]
 
@@ -33,7 +34,7 @@ PACKAGES = (
 
 def versions() -> dict[str, str]:
     """Return the versions of what was measured; what is not installed is left out."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "recorder core": CORE_NAME}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)

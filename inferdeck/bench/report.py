@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from inferdeck.bench.variants import VARIANTS
@@ -47,7 +49,9 @@ def draw_overhead(result: dict[str, Any], console: Console) -> None:
 def lines_below(result: dict[str, Any]) -> list[str]:
     """Return the sentences under the table: the scale, the noise, the proofs and the gate."""
     bare, gate, proofs = result["variants"]["bare"], result["gate"], result["proofs"]
-    lines = [
+    core = result.get("versions", {}).get("recorder core")
+    lines = [f"recorder: {core} core."] if core else []
+    lines += [
         f"bare: {bare['cpu_us']:.1f} us CPU per request, {bare['rps']:.0f} requests/s;",
         f"medians of {result['rounds']} rounds, each window against the bare windows before and after it.",
         "added us: CPU of the server per request; exporter: CPU us of our exporter's process, beside it;",
@@ -73,3 +77,14 @@ def lines_below(result: dict[str, Any]) -> list[str]:
         ratio = f"{result['peer_ratio']:.3f}"
         lines.append(f"gate {word}{doubt}: ours costs {ratio} of the strongest peer (at most {most:.3f}).")
     return lines
+
+
+def main() -> None:
+    """Draw the result that comes in as JSON, as `make bench` does with the one that it keeps."""
+    from rich.console import Console
+
+    draw_overhead(json.load(sys.stdin), Console(width=100))
+
+
+if __name__ == "__main__":
+    main()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inferdeck.bench.load import Load
+from inferdeck.bench.machine import versions
 from inferdeck.bench.overhead import Settings, plan, run_overhead
 from inferdeck.bench.overhead_result import PEER_RATIO_MAX, Run, exit_code, shape
 from inferdeck.bench.proofs import Evidence, Proof
@@ -23,6 +26,7 @@ from inferdeck.bench.windows import Window
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 from inferdeck.result import Stopwatch
+from probes.core import CORE_NAME
 
 SCHEMA = Path(__file__).resolve().parents[3] / "inferdeck" / "schemas" / "bench_overhead.schema.json"
 COSTS = {"bare": 100.0, "bare_aa": 101.0, "inferdeck_1pct": 115.0, "strongest": 310.0, "parity": 850.0}
@@ -106,6 +110,22 @@ def test_a_failed_proof_fails_the_run_and_is_named() -> None:
     validate(result)
     assert 1 == exit_code(result)
     assert "  inferdeck_1pct: no row is lost: 3 lost" in lines_below(result)
+
+
+def test_a_kept_result_is_drawn_again_and_says_which_core_recorded() -> None:
+    """`make bench` keeps the JSON and shows the table that it makes."""
+    result = {**shape(run_of(COSTS)), "versions": versions()}
+    drawn = subprocess.run(
+        [sys.executable, "-m", "inferdeck.bench.report"],
+        input=json.dumps(result),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+
+    assert f"recorder: {CORE_NAME} core." in drawn
+    assert "gate met" in drawn
 
 
 def test_what_was_not_measured_is_null() -> None:

@@ -64,6 +64,7 @@ RESULT: dict[str, Any] = {
             "layer": "runtime",
             "score": 0.97,
             "reasons": ["the loop was late for 10% of the time", "others stand still", "a stack was seen", "a fourth"],
+            "confidence": 0.97,
             "explained_by": "",
         }
     ],

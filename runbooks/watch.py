@@ -119,7 +119,11 @@ class TriageWatch:
             kept = whole
             _log.warning("%s: %s; %s", incident.alert, _said(result), error)
         if self._tell is not None:
-            self._tell(incident, kept)
+            try:
+                self._tell(incident, kept)
+            # The report is kept by now: a second triage would only make a second one.
+            except Exception:  # noqa: BLE001
+                _log.exception("%s: nobody could be told", incident.alert)
 
     def _failed(self, incident: Incident, error: Exception, started: datetime, seconds: float) -> None:
         """Try again later; after the last try the failure itself is the report, for its alert is not sent again."""

@@ -113,6 +113,20 @@ def test_a_result_that_no_message_can_be_made_of_costs_nothing_else(tmp_path: Pa
     notifier.stop()
 
 
+def test_a_listener_that_breaks_causes_no_second_triage(tmp_path: Path) -> None:
+    """The report is kept by then, and the incident done."""
+
+    def broken(_incident: Incident, _result: object) -> None:
+        raise RuntimeError("by hand")
+
+    store = ReportStore(tmp_path / "reports")
+    watch = TriageWatch(Inbox(tmp_path / "triage"), store, lambda _alert, _at: dict(RESULT), tell=broken)
+    (incident,) = watch.inbox.accept(parse_payload(PAYLOAD))
+    watch.work(incident)
+
+    assert (1, 1, 0) == (watch.runs["named"], len(store.ids()), len(watch.inbox))
+
+
 def test_a_report_in_memory_alone_is_told_as_well(tmp_path: Path) -> None:
     """A full disk is an incident of its own."""
     told: list[Message] = []

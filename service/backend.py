@@ -1,14 +1,21 @@
-"""What answers for the model: text to token ids, token ids to logits. In process by ONNX Runtime."""
+"""What answers for the model: text to token ids, token ids to logits. In process by ONNX Runtime.
+
+`infer` is what a scheduler calls for one batch. A model in another process (service/triton_backend.py) tells its own
+stages; any other one is told as `model.forward`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Backend", "BackendError", "Encoded", "OnnxBackend", "pad"]
+from service.recording import Attribute, StageHandle
+
+__all__ = ["Answer", "Backend", "BackendError", "Encoded", "OnnxBackend", "Staged", "StagedBackend", "infer", "pad"]
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -60,6 +67,64 @@ class Backend(Protocol):
         Raises:
             BackendError: If an id is outside the vocabulary, or a logit is no number.
         """
+
+
+class Answer(NamedTuple):
+    """What a call to the model came to.
+
+    Attributes:
+        logits: [batch, labels].
+        degraded: Why another than the wanted model answered, or None.
+        version: Version of the model that answered.
+    """
+
+    logits: Logits
+    degraded: str | None
+    version: str
+
+
+class Staged(Protocol):
+    """Where a call's stages are told: a request's row, or something that tells them to the rows of a whole batch."""
+
+    def stage(self, name: str, /, **attributes: Attribute) -> AbstractContextManager[StageHandle]:
+        """Enter a stage of all these requests."""
+
+
+@runtime_checkable
+class StagedBackend(Protocol):
+    """A backend whose call has stages of its own."""
+
+    def infer(self, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Answer:
+        """Return the answer for ids and mask, both [batch, seq], within the seconds that are left.
+
+        Raises:
+            BackendError: If nobody could answer.
+        """
+
+
+def infer(backend: Backend, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Answer:
+    """Return what the backend answers for one batch, with the stages of the call told.
+
+    Args:
+        backend: The model.
+        ids: [batch, seq].
+        mask: [batch, seq].
+        told: Gets the stages.
+        seconds: Time that is left for the answer; a model in process does not look at it.
+
+    Raises:
+        BackendError: If an input is refused, or there is no usable output.
+    """
+    if isinstance(backend, StagedBackend):
+        return backend.infer(ids, mask, told, seconds)
+    with told.stage(
+        "model.forward",
+        seq_len=ids.shape[1],
+        batch_size=len(ids),
+        device_type=backend.device_type,
+        model_version=backend.version,
+    ):
+        return Answer(backend.forward(ids, mask), None, backend.version)
 
 
 def pad(rows: Sequence[Sequence[int]]) -> tuple[Ids, Ids]:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from service.backend import Backend, Logits, pad
+from service.backend import Answer, Backend, infer, pad
 from service.executor import BoundedExecutor, DeadlineExceeded, QueueFull
-from service.recording import NO_RECORD, RequestRecord
+from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
 
 __all__ = ["Degraded", "Judgement", "Predictor", "softmax"]
 
-Degraded = Literal["deadline", "queue_full", "model_error"]
+Degraded = Literal["deadline", "queue_full", "model_error", "fallback"]
 
 _log = logging.getLogger("service.predict")
 
@@ -31,7 +33,7 @@ class Judgement:
     Attributes:
         sentiment: The label.
         confidence: Its calibrated probability, 0..1.
-        degraded: Why the model was not heard, or None.
+        degraded: Why the model was not heard, or that another than the wanted one was; else None.
     """
 
     sentiment: str
@@ -39,7 +41,7 @@ class Judgement:
     degraded: Degraded | None = None
 
 
-_UNHEARD: Final[dict[Degraded, Judgement]] = {
+_UNHEARD: Final[dict[str, Judgement]] = {
     "deadline": Judgement("neutral", 0.0, "deadline"),
     "queue_full": Judgement("neutral", 0.0, "queue_full"),
     "model_error": Judgement("neutral", 0.0, "model_error"),
@@ -58,12 +60,13 @@ def softmax(logits: Sequence[float], temperature: float) -> list[float]:
 class _Work:
     """What a thread does for one request. It writes to the row only while somebody still waits for the answer."""
 
-    __slots__ = ("_backend", "_record", "_text", "tokens", "waited_ns")
+    __slots__ = ("_backend", "_record", "_text", "_until_ns", "tokens", "waited_ns")
 
-    def __init__(self, backend: Backend, text: str, record: RequestRecord) -> None:
+    def __init__(self, backend: Backend, text: str, record: RequestRecord, seconds: float) -> None:
         self._backend = backend
         self._text = text
         self._record = record
+        self._until_ns = time.perf_counter_ns() + int(seconds * 1e9)
         self.tokens = -1
         self.waited_ns = 0
 
@@ -71,7 +74,7 @@ class _Work:
         """Keep away from the row from now on: its request is over, and its open slot may be another's."""
         self._record = NO_RECORD
 
-    def __call__(self, waited_ns: int) -> Logits:
+    def __call__(self, waited_ns: int) -> Answer:
         backend = self._backend
         self.waited_ns = waited_ns
         with self._record.stage("sentiment.tokenizer") as stage:
@@ -85,14 +88,12 @@ class _Work:
                 seq_len=width,
                 padding_ratio=1.0 - len(encoded.ids) / width,
             )
-        with self._record.stage(
-            "model.forward",
-            seq_len=width,
-            batch_size=1,
-            device_type=backend.device_type,
-            model_version=backend.version,
-        ):
-            return backend.forward(ids, mask)
+        left = (self._until_ns - time.perf_counter_ns()) / 1e9
+        return infer(backend, ids, mask, self, left)
+
+    def stage(self, name: str, /, **attributes: Attribute) -> AbstractContextManager[StageHandle]:
+        """Enter a stage of the request, if somebody still waits for it."""
+        return self._record.stage(name, **attributes)
 
 
 class Predictor:
@@ -109,10 +110,10 @@ class Predictor:
 
     async def judge(self, backend: Backend, text: str, record: RequestRecord) -> Judgement:
         """Return the judgement of a cleaned text; it always returns one, at the latest at the deadline."""
-        work = _Work(backend, text, record)
+        work = _Work(backend, text, record, self._deadline_seconds)
         with record.stage("scheduler.dispatch") as stage:
             try:
-                logits = await self._executor.run(work, self._deadline_seconds)
+                answer = await self._executor.run(work, self._deadline_seconds)
             except QueueFull:
                 return self._unheard("queue_full", record)
             except DeadlineExceeded:
@@ -125,12 +126,15 @@ class Predictor:
                 work.detach()
             stage.set(queue_wait_ns=work.waited_ns)
         with record.stage("postprocess.confidence"):
-            probabilities = softmax(logits[0].tolist(), backend.temperature)
+            probabilities = softmax(answer.logits[0].tolist(), backend.temperature)
             confidence = max(probabilities)
             label = backend.labels[probabilities.index(confidence)]
-            record.set(tokens=work.tokens, confidence=confidence, label=label, model_version=backend.version)
+            record.set(tokens=work.tokens, confidence=confidence, label=label, model_version=answer.version)
+        if answer.degraded is not None:
+            record.degraded("fallback")
+            return Judgement(label, confidence, "fallback")
         return Judgement(label, confidence)
 
-    def _unheard(self, reason: Degraded, record: RequestRecord) -> Judgement:
+    def _unheard(self, reason: Literal["deadline", "queue_full", "model_error"], record: RequestRecord) -> Judgement:
         record.degraded(reason)
         return _UNHEARD[reason]

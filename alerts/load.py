@@ -9,6 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from alerts.model import Alert
+from alerts.places import place
 from alerts.yaml_text import YamlError, parse
 
 __all__ = ["CATALOGUE", "CatalogueError", "load_alert", "load_catalogue", "read_document"]
@@ -44,13 +45,14 @@ def load_catalogue(folder: Path = CATALOGUE) -> tuple[Alert, ...]:
     # Which files are broken is said above; a slug of theirs would only be reported a second time.
     if not findings:
         findings += [
-            f"{alert.slug}.yaml: inhibits {target.slug!r}, which has no file here: mend the slug or write the file"
+            f"{place(folder / f'{alert.slug}.yaml', 'inhibits', target.slug)}: inhibits {target.slug!r}, "
+            "which has no file here: mend the slug or write the file"
             for alert in alerts
             for target in alert.inhibits
             if target.slug not in slugs
         ]
     findings += [
-        f"{alert.slug}.yaml: another file has the alert {alert.alert} too: rename one"
+        f"{place(folder / f'{alert.slug}.yaml', 'alert')}: another file has the alert {alert.alert} too: rename one"
         for alert in alerts
         if names.count(alert.alert) > 1
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,30 @@ def test_a_typo_in_the_catalogue_is_told_with_its_line(complete: Path) -> None:
 
     assert {"alerts: catalogue"} == {finding.name for finding in found}
     assert any(finding.detail.startswith("service_down.yaml:") and "severty" in finding.detail for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("slug", "old", "new", "said"),
+    [
+        ("queue_wait", "severity: ticket", "severity: tickt", "severity Input should be 'page', 'ticket' or 'info'"),
+        ("queue_wait", "summary:", "sumary:", "sumary is no key here: mend the spelling or remove it"),
+        ("request_stuck", "    source:", "    sorce:", "thresholds.seconds.source is missing: add it"),
+        ("error_rate", "slug: error_rate", "slug: error_rte", "is no symptom of the closed list in alerts/slugs.py"),
+        ("no_traffic", "no_data_state: ok", "no_data_state: no", "no_data_state Input should be"),
+        ("service_down", "slug: error_rate", "slug: error_rte", "inhibits 'error_rte', which has no file here"),
+    ],
+)
+def test_a_typo_in_the_catalogue_is_told_with_file_line_and_mend(
+    complete: Path, slug: str, old: str, new: str, said: str
+) -> None:
+    """Unknown key, value outside of its list, threshold without source, slug that nobody knows."""
+    replace(complete, f"alerts/catalogue/{slug}.yaml", old, new)
+
+    found = [finding for finding in failing(complete) if said in finding.detail]
+
+    assert found
+    assert {"alerts: catalogue"} == {finding.name for finding in found}
+    assert all(re.match(rf"{slug}\.yaml:\d+: ", finding.detail) and finding.mend for finding in found)
 
 
 def test_a_slug_without_a_runbook_fails(complete: Path) -> None:

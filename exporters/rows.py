@@ -313,7 +313,7 @@ def _all_rows(ring: RingFile, most: int | None) -> tuple[Array, int, int]:
         parts.append(batch.rows)
         cursor, lost, torn = batch.cursor, lost + batch.lost, torn + batch.torn
     if not parts:
-        return ring.read(head, 0).rows, 0, 0
+        return ring.read(head, 0).rows, lost, 0
     newest = ring.read(cursor, 0).rows.dtype
     if all(part.dtype == newest for part in parts):
         return join_rows(parts), lost, torn

@@ -51,7 +51,10 @@ def explain_traces(views: Sequence[TraceView], ring_dir: Path, archive_dir: Path
     oldest = float(recent.start_s.min()) if recent is not None and len(recent.start_s) else math.inf
     old = [view for view in views if view.start_unix_ns / 1e9 < oldest] if archive_dir else []
     # Of the archive what came right before: a quarter of an hour of a busy service is a million rows.
-    around = _collected(RowSource(ring_dir, archive_dir, MOST_ARCHIVED, MOST_HELD), old, 1.0) or recent
+    # Of the rings their lives alone: what they hold of that time is in the sample, or too far back for it.
+    around = _collected(RowSource(ring_dir, archive_dir, MOST_ARCHIVED, 0), old, 1.0)
+    if around is None or len(around.start_s) < LEAST_NORMAL_ROWS:
+        around = recent
     return [explain(view, around if view in old else recent) for view in views]
 
 

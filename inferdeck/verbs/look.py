@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from inferdeck.result import Outcome
 from inferdeck.verbs.common import reports
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["trace", "triage"]
 
@@ -51,7 +55,6 @@ def trace(
 
     from inferdeck.look_up import Query, look_up, look_up_elsewhere, parse_duration, ring_folder
     from inferdeck.settings import load_settings
-    from inferdeck.waterfall import show_traces
 
     del quiet
     back = parse_duration(since) if since is not None else None
@@ -61,7 +64,14 @@ def trace(
     else:
         settings = load_settings()
         payload = look_up(query, ring_folder(settings), settings.state_path / "archive")
-    return Outcome(payload, 0 if payload["traces"] else 1, lambda console: show_traces(console, payload))
+
+    def show(console: Console) -> None:
+        # Only here: drawing loads a library of its own, and --json draws nothing.
+        from inferdeck.waterfall import show_traces
+
+        show_traces(console, payload)
+
+    return Outcome(payload, 0 if payload["traces"] else 1, show)
 
 
 @click.command(short_help="Name the layer and the cause of what is wrong.")

@@ -73,7 +73,7 @@ def build_core(root: Path = ROOT) -> Path:
         subprocess.run([*compiler, *flags, f"-I{include}", f"-I{package}", str(made), "-o", str(built)], check=True)
         for old in package.glob("_core-*" + sysconfig.get_config_var("EXT_SUFFIX")):
             old.unlink()
-        half = target.with_suffix(".new")
+        half = target.with_suffix(f".{os.getpid()}.new")
         half.write_bytes(built.read_bytes())
         half.chmod(0o755)
         half.rename(target)  # never half a file under its name: another process may be importing

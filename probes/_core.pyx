@@ -221,12 +221,15 @@ cdef class Record:
 
     cdef readonly RingCore writer
     cdef readonly int64_t started_ns
-    cdef public Py_ssize_t slot
+    cdef readonly Py_ssize_t slot
     cdef unsigned char* body
     cdef Fixed* fixed
     cdef Py_ssize_t length
     cdef uint16_t revision
     cdef dict odd  # values that their column cannot take as they are; judged at the end, as the plain core does
+
+    def __init__(self):
+        raise TypeError("records are made by a recorder")  # one without a body must not be had
 
     def __dealloc__(self):
         PyMem_Free(self.body)

@@ -4,7 +4,8 @@ Measures  network.receive: time inside receive() until the body is complete, and
           network.send: from the first response message (time to first byte) to the end of the last one's send, and
           its bytes, and of a body in several pieces when the first was sent: frameworks send a stream's head at once,
           however long its first piece is in the making.
-Cost      2.4 us per request beside begin and commit in a hot loop, 4 us inside an app; no body is kept or copied.
+Cost      2.4 us per request beside begin and commit in a hot loop, 4 us inside an app, compiled 1.9 hot; no body is
+          kept or copied.
 Absent    websockets and other scopes pass through untouched.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,15 @@ def test_both_cores_write_the_same_rows(drive: Callable[[str, int], dict[str, An
     assert plain == compiled
     assert len(plain["rows"]) > REQUESTS / 2
     assert plain["torn"] == 0
+
+
+def test_a_compiled_record_cannot_be_made_by_hand() -> None:
+    """One without a body would take the process down when it is used."""
+    compiled_only()
+    with pytest.raises(TypeError, match="made by a recorder"):
+        CORE.Record()
+    with pytest.raises(TypeError, match="pickle"):
+        pickle.dumps(CORE.Stage())
 
 
 def test_the_status_says_which_core_runs(recorder: Any) -> None:

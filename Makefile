@@ -24,7 +24,7 @@ help: ## list the verbs
 
 # The recorder's compiled request path. Anew after an edit of what it is made of (it is never loaded for other sources);
 # where there is no C compiler everything works interpreted: inferdeck doctor says what that costs.
-.venv/.core: .venv/.ready hatch_build.py probes/_core.pyx probes/_core_c.h $(wildcard probes/*.py)
+.venv/.core: .venv/.ready hatch_build.py probes/_core_c.h $(wildcard probes/_core*.px*) $(wildcard probes/*.py)
 	$(PY) hatch_build.py $(if $(filter true,$(CI)),,|| true)
 	@touch $@
 
@@ -64,8 +64,9 @@ IMAGE = $(COMPILE) --no-annotate --no-header -c requirements.lock
 lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew (needs uv)
 	$(COMPILE) --all-extras pyproject.toml -o requirements.lock
 	$(IMAGE) --extra console --extra grafana pyproject.toml -o docker/requirements-console.lock
-	$(IMAGE) --extra service pyproject.toml -o docker/requirements-service.lock
+	$(IMAGE) --extra service --extra triton pyproject.toml -o docker/requirements-service.lock
 	$(IMAGE) --extra train pyproject.toml -o docker/requirements-train.lock
+	$(COMPILE) --no-deps --no-annotate --no-header service/triton/requirements.in -o service/triton/requirements.lock
 	printf 'cython\nhatchling\n' | $(IMAGE) - -o docker/requirements-build.lock
 
 clean: ## remove what was built here

@@ -12,6 +12,7 @@ import pytest
 from exporters.rows import load_rows
 from inferdeck.bench.flight import Written, session_id, write_flight
 from inferdeck.bench.look_ups import KINDS, Found, run_look_ups, shape_look_ups
+from inferdeck.look_up import Query, look_up
 from inferdeck.result import Stopwatch
 
 SCHEMA = Path(__file__).resolve().parents[3] / "inferdeck" / "schemas" / "bench_trace.schema.json"
@@ -74,6 +75,18 @@ def test_every_written_row_is_in_the_rings_or_in_the_archive(tmp_path: Path) -> 
     assert (4 * 16_384, records) == (held, len(table))
     assert 0 < written.archived < written.rows == records
     assert {session_id(number) for number in range(records // 4)} == set(table["session"].tolist())
+
+
+@pytest.mark.parametrize("records", [24_000, 80_000])
+def test_a_request_too_far_back_for_the_sample_is_still_compared_with_others(tmp_path: Path, records: int) -> None:
+    """Whether its neighbours are archived already or still in the rings, behind the rows that are looked at."""
+    written = write_flight(tmp_path / "rings", tmp_path / "archive", records)
+    for number in (0, records // 8, records // 4 - 1):
+        traces = look_up(Query(session=session_id(number)), tmp_path / "rings", tmp_path / "archive")["traces"]
+        assert 4 == len(traces)
+        assert [] == [trace["why"] for trace in traces if "too few other requests" in trace["why"]]
+
+    assert (records > 4 * 8192) is (written.archived > 0)
 
 
 @pytest.mark.real

@@ -24,7 +24,7 @@ help: ## list the verbs
 
 # The recorder's compiled request path. Anew after an edit of what it is made of (it is never loaded for other sources);
 # where there is no C compiler everything works interpreted: inferdeck doctor says what that costs.
-.venv/.core: .venv/.ready hatch_build.py probes/_core_c.h $(wildcard probes/_core*.px*) $(wildcard probes/*.py)
+.venv/.core: .venv/.ready hatch_build.py probes/_core_c.h probes/_core.pyx $(wildcard probes/*.pxi probes/*.py)
 	$(PY) hatch_build.py $(if $(filter true,$(CI)),,|| true)
 	@touch $@
 

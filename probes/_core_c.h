@@ -46,8 +46,10 @@ static uint32_t crc_bytes(uint32_t c, const unsigned char *data, size_t size) {
 
 /* Folding by 512, then by 128 bits, and a Barrett reduction, with the constants of Gopal et al., "Fast CRC Computation
  * for Generic Polynomials Using PCLMULQDQ" (Intel, 2009), for the reflected polynomial. size: 64 or more, of 16. */
-__attribute__((target("pclmul,sse4.1"))) static uint32_t crc_folded(uint32_t c, const unsigned char *data, size_t size) {
-    const __m128i by_512 = _mm_set_epi64x(0x01C6E41596, 0x0154442BD4), by_128 = _mm_set_epi64x(0x00CCAA009E, 0x01751997D0);
+__attribute__((target("pclmul,sse4.1")))
+static uint32_t crc_folded(uint32_t c, const unsigned char *data, size_t size) {
+    const __m128i by_512 = _mm_set_epi64x(0x01C6E41596, 0x0154442BD4);
+    const __m128i by_128 = _mm_set_epi64x(0x00CCAA009E, 0x01751997D0);
     const __m128i *at = (const __m128i *)data;
     __m128i x[4], low;
     for (int i = 0; i < 4; i++) x[i] = _mm_loadu_si128(at + i);
@@ -109,7 +111,8 @@ static uint32_t row_crc(const unsigned char *data, size_t size) {
     for (c = 0xFFFFFFFFu; size >= 4; size -= 4, data += 4) {
         memcpy(&word, data, 4);
         c ^= word;
-        c = crc_table[3][c & 255] ^ crc_table[2][(c >> 8) & 255] ^ crc_table[1][(c >> 16) & 255] ^ crc_table[0][c >> 24];
+        c = crc_table[3][c & 255] ^ crc_table[2][(c >> 8) & 255] ^
+            crc_table[1][(c >> 16) & 255] ^ crc_table[0][c >> 24];
     }
     for (; size; size--) c = crc_table[0][(c ^ *data++) & 255] ^ (c >> 8);
     return ~c;

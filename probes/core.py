@@ -26,6 +26,10 @@ HERE: Final = Path(__file__).resolve().parent
 SOURCES: Final = (
     "_core.pyx",
     "_core_c.h",
+    "_core_exchange.pxi",
+    "_core_intake.pxi",
+    "_core_record.pxi",
+    "_core_ring.pxi",
     "asgi.py",
     "core.py",
     "intake.py",

@@ -31,7 +31,7 @@ def build_board(board: Board, alerts: Mapping[str, AlertFacts]) -> dict[str, Any
         .uid(board.uid)
         .description(board.description)
         .tags(["inferdeck"])
-        .time("now-1h", "now")
+        .time(board.since, "now")
         .refresh("10s")
         .timezone("browser")
         .readonly()

@@ -53,7 +53,7 @@ def build_panel(board: str, panel: Panel, place: Place, alerts: _Alerts) -> _Any
     built = _KINDS[panel.kind](panel, alerts)
     built.id(panel.id).title(panel.title).description(panel.description)
     built.grid_pos(models.GridPos(h=place.h, w=place.w, x=place.x, y=place.y))
-    built.datasource(reference(panel.source)).links(links(f"{board}/{panel.key}", panel.alerts, alerts))
+    built.datasource(reference(panel.source)).links(links(board, panel, alerts))
     built.targets([target(panel, query, number) for number, query in enumerate(panel.queries)])
     built.no_value(panel.no_data)
     if panel.kind != "text":
@@ -162,6 +162,11 @@ def _statetimeline(_panel: Panel, _alerts: _Alerts) -> _Any:
 
 def _table(panel: Panel, _alerts: _Alerts) -> _Any:
     built = table.Panel().show_header(True)
+    if panel.source == "jaeger":
+        # The column is Jaeger's own; its link into Jaeger's view stays beside this one.
+        here = "/d/inferdeck-session?${__url_time_range}&var-session_id=${session_id}&var-trace_id=${__value.raw}"
+        below = {"title": "Open the waterfall below", "url": f"{here}&var-traced_service=${{traced_service}}"}
+        built.override_by_regexp("/^trace ?id$/i", [models.DynamicConfigValue("links", [below])])
     if not panel.columns:
         return built
     # Only the columns that were asked for, in their order and under their headings.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from dashboards.grafana_sdk import cog_builder, dashboard, models, prometheus, prometheus_models, runtime, variants
@@ -59,24 +59,31 @@ def target(panel: Panel, query: Query, number: int) -> cog_builder.Builder[varia
 
 
 def links(
-    key: str, slugs: Sequence[str], alerts: Mapping[str, AlertFacts]
+    board: str, panel: Panel, alerts: Mapping[str, AlertFacts]
 ) -> list[cog_builder.Builder[models.DashboardLink]]:
-    """Return the links to the runbooks of a panel: of the alerts that lead to it, and of those that it names itself.
+    """Return a panel's links: boards that tell more, and runbooks of the alerts that lead to it or that it names.
 
     Args:
-        key: `<board>/<panel>`.
-        slugs: That the panel names; one that the catalogue does not hold gets no link.
+        board: Name of its board.
+        panel: The panel; an alert that it names and the catalogue does not hold gets no link.
         alerts: What the catalogue says.
     """
-    leading = [slug for slug, facts in alerts.items() if facts.panel == key]
-    return [
+    more = [
+        dashboard.DashboardLink(f"More: {name.replace('-', ' ')}")
+        .type(models.DashboardLinkType.LINK)
+        .url(f"/d/inferdeck-{name}?${{__url_time_range}}&${{__all_variables}}")
+        for name in panel.leads_to
+    ]
+    leading = [slug for slug, facts in alerts.items() if facts.panel == f"{board}/{panel.key}"]
+    pages = [
         dashboard.DashboardLink(f"Runbook {alerts[slug].name}")
         .type(models.DashboardLinkType.LINK)
         .url(f"${{triage_url}}/runbooks/{alerts[slug].name}.md")
         .target_blank(True)
-        for slug in dict.fromkeys((*leading, *slugs))
+        for slug in dict.fromkeys((*leading, *panel.alerts))
         if slug in alerts
     ]
+    return [*more, *pages]
 
 
 def threshold_lines(panel: Panel, alerts: Mapping[str, AlertFacts]) -> list[tuple[float, str]]:

@@ -69,6 +69,7 @@ class Panel:
         width: Of 24 columns.
         height: In rows of 30 pixels.
         alerts: Slugs of the catalogue whose runbooks it links to.
+        leads_to: Names of boards that tell more, linked to with the time and the choices of this one.
         lines: Colours from a value on, besides those of `objective`.
         objective: Catalogue's slug and names of thresholds to draw as lines.
         stack: Draw the series on top of each other.
@@ -93,6 +94,7 @@ class Panel:
     width: int = 8
     height: int = 8
     alerts: tuple[str, ...] = ()
+    leads_to: tuple[str, ...] = ()
     lines: tuple[Line, ...] = ()
     objective: tuple[tuple[str, str], ...] = ()
     stack: bool = False
@@ -136,13 +138,14 @@ class Variable:
 
 @dataclass(frozen=True)
 class Board:
-    """One dashboard; its short name is the uid without `inferdeck-`."""
+    """One dashboard; its short name is the uid without `inferdeck-`, and `since` the begin of the time first shown."""
 
     name: str
     title: str
     description: str
     sections: tuple[Section, ...]
     variables: tuple[Variable, ...] = ()
+    since: str = "now-1h"
 
     @property
     def uid(self) -> str:

@@ -51,6 +51,7 @@ _NOW: Final = (
         unit="percentunit",
         description="Share of requests that ended in an error of ours. Refusals of bad input are answers, not errors.",
         no_data=_NO_REQUESTS,
+        leads_to=("request-path",),
         queries=(Query(ERROR_SHARE, "failed"),),
         width=4,
         height=4,
@@ -68,6 +69,7 @@ _NOW: Final = (
         description="P95 of each length of input over its own objective (0.3, 0.8, 1.5 s), the worst of them. "
         "Over 100% the objective is missed.",
         no_data=_NO_REQUESTS,
+        leads_to=("request-path",),
         queries=(
             Query(f"max({' or '.join(_over_objective(*item) for item in OBJECTIVES_SECONDS.items())})", "worst length"),
         ),
@@ -99,6 +101,7 @@ _NOW: Final = (
         unit="short",
         description="Whether Prometheus reaches the service, the worst instance. Absent: it is not even a target.",
         no_data="The service is no target of this Prometheus.",
+        leads_to=("telemetry",),
         queries=(Query('min(up{job="service"})', "service"),),
         width=4,
         height=4,
@@ -113,6 +116,7 @@ _NOW: Final = (
         unit="short",
         description="Whether this page can be trusted: the exporter is reached and lost no rows in 5 minutes.",
         no_data="The exporter is no target of this Prometheus: this page is blind.",
+        leads_to=("telemetry",),
         queries=(
             Query(
                 f"{_EXPORTER} * ((1 - (sum(increase({pick('telemetry_rows_lost_total')}[5m])) > bool 0)) or vector(1))",

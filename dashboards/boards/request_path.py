@@ -34,6 +34,7 @@ _WHOLE: Final = (
         "them slower. "
         "Diamonds are requests whose trace can be opened.",
         no_data=_NO_REQUESTS,
+        leads_to=("session",),
         queries=(
             Query(
                 f"sum by (le) (increase({pick('model_latency_seconds_bucket', _BUCKET)}[$__rate_interval]))",
@@ -55,6 +56,7 @@ _STAGES: Final = (
         description="Mean time of each step over the time shown, those of the tree of spans. One request's own tree: "
         "Session look-up, or `inferdeck trace SESSION_ID`.",
         no_data=_NO_REQUESTS,
+        leads_to=("session",),
         queries=(
             Query(
                 f"sort_desc({mean('model_stage_seconds', by='stage').replace('$__rate_interval', '$__range')})",
@@ -88,6 +90,7 @@ _STAGES: Final = (
         "when "
         "workers are fewer than requests, or when the event loop is held.",
         no_data=_NO_REQUESTS,
+        leads_to=("serving",),
         queries=(Query(_QUEUE, "mean wait"),),
         objective=(("queue_wait", "seconds"),),
         minimum=0,
@@ -179,6 +182,7 @@ _ENDS: Final = (
         description="Requests a minute that broke the contract, by rule. One reason from one client release: their "
         "release; not_found and method are mostly scanners and page nobody.",
         no_data="The exporter is not there.",
+        leads_to=("model-data",),
         queries=(Query(per_minute("model_refused_total", by="reason"), "{{reason}}"),),
         alerts=("contract_violations",),
         objective=(("contract_violations", "refused"),),

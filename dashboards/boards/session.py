@@ -27,8 +27,7 @@ _FIND: Final = (
         title="Requests of the session",
         kind="table",
         unit="none",
-        description="Traces in Jaeger whose spans carry this session id, newest first. The trace id opens its "
-        "waterfall.",
+        description="Traces in Jaeger whose spans carry this session id. A trace id opens below, and in Jaeger's view.",
         no_data="No trace with this session id was kept. `inferdeck trace` finds every request.",
         queries=(Query("", search={"queryType": "search", "tags": 'session_id="${session_id}"', "limit": 50}),),
         width=16,
@@ -66,4 +65,6 @@ BOARD: Final = Board(
     "A customer says their session was slow: its requests, and the waterfall of each.",
     (Section("One session", _FIND),),
     (TRACED_SERVICE, SESSION, TRACE),
+    # Customers complain hours later.
+    since="now-24h",
 )

@@ -72,6 +72,10 @@ USERS: Final = (
         description="Share of requests by how they ended, full answers left out: error is ours; refused is bad input; "
         "degraded got a lesser answer; disconnected gave up waiting.",
         no_data=_NO_REQUESTS,
+        leads_to=(
+            "request-path",
+            "model-data",
+        ),
         queries=(
             Query(
                 f"{total('model_requests_total', _ROUTE, _NOT_OK, by='outcome')} "
@@ -126,6 +130,10 @@ USERS: Final = (
         description="Seconds that all requests together spend in each business step, per second. Steps inside "
         "scheduler.dispatch are part of it. What grows while traffic does not is the layer to look at.",
         no_data=_NO_REQUESTS,
+        leads_to=(
+            "request-path",
+            "serving",
+        ),
         queries=(Query(total("model_stage_seconds_sum", by="stage"), "{{stage}}"),),
         minimum=0,
         width=6,
@@ -141,6 +149,7 @@ USERS: Final = (
         "than "
         "the trouble has lasted.",
         no_data=_NO_REQUESTS,
+        leads_to=("request-path",),
         queries=(
             Query(
                 f"sort_desc(({_STAGE}) / ({_STAGE.replace('$__rate_interval', '$__range')}))", "{{stage}}", instant=True

@@ -47,6 +47,6 @@ SYMPTOMS: Final = (
     "request_stuck",
     "worker_stalled",
 )
-META: Final = ("scrape_failing", "telemetry_loss", "watchdog")
+META: Final = ("notifications_lost", "scrape_failing", "telemetry_loss", "watchdog")
 # The one alert that has neither a threshold nor a silence.
 ALWAYS_FIRING: Final = "watchdog"

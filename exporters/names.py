@@ -39,6 +39,7 @@ from exporters.labels import (
 from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
+from exporters.names_notifying import NOTIFYING
 from exporters.names_telemetry import TELEMETRY
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
@@ -51,6 +52,7 @@ __all__ = [
     "LABELS",
     "LAYERS",
     "METRICS",
+    "NOTIFYING",
     "OBJECTIVES_SECONDS",
     "OTHER",
     "OUTCOMES",

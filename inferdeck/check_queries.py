@@ -12,7 +12,9 @@ from inferdeck.checks import Check
 __all__ = ["Query", "check_queries", "queries_of"]
 
 # A metric of ours or of Kubernetes, or a recorded series, by how its name begins.
-_METRIC = re.compile(r"\b(?:(?:model|runtime|telemetry|data|gpu|stream|kube)_[a-z0-9_]+|[a-z]+:[a-z0-9_]+:[a-z0-9_]+)")
+_METRIC = re.compile(
+    r"\b(?:(?:model|runtime|telemetry|data|gpu|stream|kube|prometheus)_[a-z0-9_]+|[a-z]+:[a-z0-9_]+:[a-z0-9_]+)"
+)
 _CODE = re.compile(r"`([^`\n]+)`")
 
 # Page's name, line, and the query.
@@ -72,11 +74,10 @@ def _is_promql(text: str) -> bool:
 
 def _unknown_name(text: str, recorded: Collection[str]) -> list[str]:
     """Return what is wrong with a name alone: it may be a metric, a family without its suffix, or a label."""
-    from exporters.names import LABELS, METRICS
-    from exporters.names_kubernetes import KUBERNETES
+    from exporters.names import KUBERNETES, LABELS, METRICS, NOTIFYING
 
     base = re.sub(r"_(?:bucket|sum|count)$", "", text)
-    known = text in recorded or text in LABELS or text == "up" or base in METRICS or text in KUBERNETES
+    known = text in recorded or text in LABELS or text == "up" or base in METRICS or text in {**KUBERNETES, **NOTIFYING}
     # `model_` alone speaks of all names that begin so.
     return [] if known or text.endswith("_") else [f"{text} is no metric of exporters/names.py"]
 

@@ -140,6 +140,8 @@ def test_rules_hold_when_they_are_evaluated_every_15_seconds(tmp_path: Path, slu
         ("memory_growth", "for: 30m", "for: 5m"),
         ("no_traffic", "== 0", "< 9"),
         ("no_traffic", "offset 1d", "offset 1h"),
+        ("notifications_lost", "> 5,", "> 3,"),
+        ("notifications_lost", 'result!="sent"', 'result="sent"'),
         ("queue_wait", "> 0.06\n", "> 0.04\n"),
         ("queue_wait", "> 0.5\n", "> 0.1\n"),
         ("queue_wait", ">= 40", ">= 5"),

@@ -133,7 +133,8 @@ def test_what_is_not_well_is_named_and_what_was_started_is_ended(
 ) -> None:
     """With its last words; no record is left."""
     docker.answers(**states)
-    wanted = settings()
+    # one that has ended is told at once, whatever the patience; the test's own time would run out else
+    wanted = settings(ready_timeout_seconds=600.0 if "exited" in said else 0.2)
     with pytest.raises(CannotRun, match=said):
         compose_up(wanted, lambda _line: None)
 

@@ -34,12 +34,13 @@ def test_objectives_are_the_catalogues_own_numbers() -> None:
 
 
 def test_a_panel_links_to_the_runbooks_of_the_alerts_that_lead_to_it() -> None:
-    """The catalogue's `panel:` is enough; the board need not name the alert again."""
+    """The catalogue's `panel:` is enough; the board need not name the alert again. Boards that tell more come first."""
     alerts = {"queue_wait": AlertFacts("QueueWait", "request-path/queue-wait", {"seconds": 0.06})}
 
     links = panel(request_path.BOARD, "queue-wait", alerts)["links"]
 
-    assert ["${triage_url}/runbooks/QueueWait.md"] == [link["url"] for link in links]
+    more = "/d/inferdeck-serving?${__url_time_range}&${__all_variables}"
+    assert [more, "${triage_url}/runbooks/QueueWait.md"] == [link["url"] for link in links]
 
 
 def test_an_alert_that_the_catalogue_does_not_hold_gets_neither_link_nor_line() -> None:

@@ -57,6 +57,14 @@ def test_a_runbook_that_is_not_there_is_a_dead_link(checkout: Path) -> None:
     assert "runbooks/EventLoopBlocked.md, which is not there" in failed(checkout)["dashboards: links"]
 
 
+def test_a_board_that_is_not_there_is_a_dead_link(checkout: Path) -> None:
+    """A panel leads to a board that was renamed."""
+    write(checkout)
+    edit(checkout / "dashboards/generated/inferdeck-overview.json", "/d/inferdeck-telemetry?", "/d/inferdeck-health?")
+
+    assert "the dashboard /d/inferdeck-health?" in failed(checkout)["dashboards: links"]
+
+
 def test_a_data_source_that_is_not_provisioned_is_named(checkout: Path) -> None:
     """Boards and data sources name each other by uid."""
     write(checkout)

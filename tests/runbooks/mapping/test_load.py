@@ -92,3 +92,15 @@ def test_the_most_exact_key_wins() -> None:
     rule = LabelRule.model_validate({"from": "status", "values": {"4*": "refused", "499": "disconnected", "*": "ok"}})
 
     assert ["refused", "disconnected", "ok"] == [translate(rule, code) for code in ("404", "499", "200")]
+
+
+def test_the_mapping_in_the_docs_is_one(tmp_path: Path) -> None:
+    """What people copy works."""
+    page = (Path(__file__).resolve().parents[3] / "docs/attach.md").read_text(encoding="utf-8")
+    (text,) = [block for block in page.split("```") if block.startswith("yaml\nname: mine")]
+
+    mapping = load_mapping(write(tmp_path, text.removeprefix("yaml\n")))
+
+    assert ["model_requests_total", "model_latency_seconds", "runtime_file_descriptors_used_ratio"] == list(
+        mapping.metrics
+    )

@@ -42,7 +42,7 @@ check: setup ## lint, format, types, import borders, generated files, catalogue,
 
 test: setup ## all tests, the real stack included; those of the recorder on both of its cores
 	$(PY) -m pytest
-	INFERDECK_CORE=interpreted $(PY) -m pytest -q tests/probes tests/test_layers.py
+	INFERDECK_CORE=interpreted $(PY) -m pytest -q tests/probes
 
 quick: setup ## tests that start no real stack
 	$(PY) -m pytest -m "not real"

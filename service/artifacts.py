@@ -21,6 +21,7 @@ __all__ = [
     "FORMAT",
     "LABELS",
     "MODEL_FILE",
+    "SINGLE_FILE",
     "TOKENIZER_FILE",
     "Artifacts",
     "ArtifactsDamaged",
@@ -38,6 +39,9 @@ LABELS = ("negative", "neutral", "positive")
 """Classes in the order of the model's outputs."""
 
 MODEL_FILE, TOKENIZER_FILE, CONFIG_FILE = "model.onnx", "tokenizer.json", "config.json"
+
+SINGLE_FILE = "single.onnx"
+"""The smaller model, of single tokens: version 1 of a model repository; older trainings wrote none."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share done so far, 0..1."""

@@ -22,6 +22,7 @@ from service.artifacts import (
     FORMAT,
     LABELS,
     MODEL_FILE,
+    SINGLE_FILE,
     TOKENIZER_FILE,
     ArtifactsMissing,
     Progress,
@@ -167,6 +168,7 @@ def _train(
     config = _config(corpus, fitted, floors, clock() - started)
     files = {
         MODEL_FILE: fitted.graph,
+        SINGLE_FILE: fitted.single.graph,
         TOKENIZER_FILE: fitted.tokenizer,
         CONFIG_FILE: (json.dumps(config, ensure_ascii=False, indent=2) + "\n").encode("utf-8"),
         "MODEL_CARD.md": model_card(config).encode("utf-8"),
@@ -236,6 +238,12 @@ def _config(corpus: Corpus, fitted: Fitted, floors: Floors, seconds: float) -> d
             "took_s": round(seconds, 2),
         },
         "figures": {"dev": fitted.dev, "test": fitted.test, "unknown_token_ratio": fitted.unknown_token_ratio},
+        "single": {
+            "file": SINGLE_FILE,
+            "sha256": hashlib.sha256(fitted.single.graph).hexdigest(),
+            "temperature": fitted.single.temperature,
+            "test": fitted.single.test,
+        },
         "known_errors": fitted.known_errors,
         "known_limits": list(KNOWN_LIMITS),
         "libraries": {"python": platform.python_version()} | _library_versions(),

@@ -27,12 +27,15 @@ def build_graph(model: Linear, vocabulary: int) -> bytes:
     """Return the serialized graph; the same weights give the same bytes.
 
     Args:
-        model: The fitted model, idf folded in.
+        model: The fitted model, idf folded in; with as many columns as the vocabulary it looks at single tokens alone.
         vocabulary: Entries of the tokenizer.
     """
-    constants = _constants(model, vocabulary)
+    single = model.weights.shape[1] == vocabulary
+    nodes = _single_nodes() if single else _nodes()
+    used = {name for node in nodes for name in node.input}
+    constants = {name: value for name, value in _constants(model, vocabulary).items() if name in used}
     graph = helper.make_graph(
-        _nodes(),
+        nodes,
         "sentiment",
         [
             helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "tokens"]),
@@ -91,6 +94,14 @@ def _nodes() -> list[onnx.NodeProto]:
         node("Div", ["both_sum", "norm"], ["normed"], "normalize"),
         node("Add", ["normed", "bias"], ["logits"], "add_bias"),
     ]
+
+
+def _single_nodes() -> list[onnx.NodeProto]:
+    """Return the nodes of a model without pairs: the same ones, without what makes and adds pair rows."""
+    kept = [node for node in _nodes() if not node.name.startswith("pair_") and node.name != "sum_both"]
+    for node in kept:
+        node.input[:] = ["token_sum" if name == "both_sum" else name for name in node.input]
+    return kept
 
 
 def run_graph(graph: bytes, rows: Sequence[Sequence[int]], batch: int = 64) -> NDArray[np.float32]:

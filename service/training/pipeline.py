@@ -21,7 +21,7 @@ from service.training.graph import build_graph, run_graph
 from service.training.linear import Linear, feature_matrix, fit_linear, fit_temperature, softmax
 from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode
 
-__all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "fit_model"]
+__all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "Single", "fit_model"]
 
 ALPHAS = (3e-5, 5e-5, 1e-4)
 """Penalties tried; the best macro-F1 on dev wins. Around the optimum of a wider search (5e-6 to 2e-4), also on dev."""
@@ -71,6 +71,22 @@ class Fitted:
     max_logit_difference: float
     unknown_token_ratio: float
     known_errors: list[dict[str, str | float]]
+    single: Single
+
+
+@dataclass(frozen=True)
+class Single:
+    """The smaller model beside it, of single tokens alone: what a model repository serves as version 1.
+
+    Attributes:
+        graph: The ONNX graph, serialized.
+        temperature: Fitted on dev.
+        test: Figures on test, by language.
+    """
+
+    graph: bytes
+    temperature: float
+    test: dict[str, Figures]
 
 
 @dataclass(frozen=True)
@@ -183,7 +199,16 @@ def fit_model(
             max_logit_difference=difference,
             unknown_token_ratio=_share_of(test.ids, _id_of(tokenizer, UNKNOWN)),
             known_errors=_answers(model, tokenizer, temperature),
+            single=_fit_single(train, dev, test, tokenizer.get_vocab_size(), model.alpha, seed),
         )
+
+
+def _fit_single(train: _Part, dev: _Part, test: _Part, vocabulary: int, alpha: float, seed: int) -> Single:
+    """Fit the model of single tokens with the penalty that won for the other; nothing is chosen by its figures."""
+    model = fit_linear(train.matrix[:, :vocabulary], train.labels, alpha, seed)
+    temperature = fit_temperature(model.logits(dev.matrix[:, :vocabulary]), dev.labels)
+    figures = test.figures(model.logits(test.matrix[:, :vocabulary]), temperature)
+    return Single(build_graph(model, vocabulary), temperature, figures)
 
 
 def _id_of(tokenizer: Tokenizer, token: str) -> int:

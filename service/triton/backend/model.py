@@ -1,6 +1,6 @@
 """Triton's backend "onnxruntime" where the compiled one cannot be had: a Python backend around ONNX Runtime.
 
-Triton's Python stub imports this file from `<backends>/onnxruntime/model.py`; the repository beside it stays the one that
+Triton's Python stub imports this file from `<backends>/onnxruntime/model.py`; the repository stays the one that
 NVIDIA's image serves with its own backend of that name. Nothing of inferdeck can be imported here: it is another
 environment, with numpy 1.
 """
@@ -52,7 +52,9 @@ class TritonPythonModel:
 
     def _answer(self, outputs: list[Any]) -> Any:
         pairs = zip(self._outputs, outputs, strict=True)
-        return pb.InferenceResponse(output_tensors=[pb.Tensor(name, np.ascontiguousarray(value)) for name, value in pairs])
+        return pb.InferenceResponse(
+            output_tensors=[pb.Tensor(name, np.ascontiguousarray(value)) for name, value in pairs]
+        )
 
     @staticmethod
     def _failed(error: Exception) -> Any:

@@ -55,3 +55,16 @@ def test_an_id_beyond_the_vocabulary_is_an_error_of_the_runtime() -> None:
     """Gather does not clip: this is why the service must check ids."""
     with pytest.raises(Exception, match="indices element out of data bounds"):
         run_graph(GRAPH, [[VOCABULARY]])
+
+
+@given(ROWS)
+@settings(max_examples=30)
+def test_a_model_of_single_tokens_has_a_graph_without_pairs(rows: list[list[int]]) -> None:
+    """With as many columns as the vocabulary the graph looks at single tokens, and computes what the model does."""
+    model = Linear(MODEL.weights[:, :VOCABULARY], MODEL.bias, 1e-4)
+    graph = build_graph(model, VOCABULARY)
+
+    assert not [node.name for node in onnx.load_from_string(graph).graph.node if "pair" in node.name]
+    assert len(graph) < len(GRAPH) / 100
+    expected = model.logits(feature_matrix(rows, VOCABULARY)[:, :VOCABULARY])
+    assert np.allclose(expected, run_graph(graph, rows), atol=1e-4)

@@ -1,0 +1,140 @@
+"""Keeps a Triton alive: starts it again with growing pauses, heals dead stubs, and says how it is by a canary.
+
+What it decides:
+    ended            what it left is cleaned up, and it is started again after 0.5 s, 1 s, 2 s .. 30 s
+    stub_dead        the model is unloaded and loaded (1.7 s), which makes new stubs
+    timeout          for *hang_seconds*: it is killed, and started again as above
+    unloaded         left alone: somebody took the model out, which may be meant
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from service.triton.canary import ask
+from service.triton.http import TritonHttp
+from service.triton.repository import MODEL
+from service.triton.server import Server
+
+__all__ = ["Health", "Supervisor"]
+
+_log = logging.getLogger("service.triton")
+_FIRST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 30.0
+_SOUND_AFTER_SECONDS: Final = 60.0
+"""A life of this length was no failed start: the next pause is the first one again."""
+
+
+@dataclass
+class Health:
+    """How it is, for whoever asks; written by the supervisor's loop alone.
+
+    Attributes:
+        state: Of the last canary; "starting" before the first that was fine in this life.
+        restarts: Lives after the first.
+        heals: Times that the model was unloaded and loaded.
+        orphans: Stubs that outlived their server and were ended.
+    """
+
+    state: str = "starting"
+    restarts: int = 0
+    heals: int = 0
+    orphans: int = 0
+
+
+class Supervisor:
+    """See above.
+
+    Args:
+        start: Starts a server.
+        client: Asks it.
+        host, port: Its HTTP service, for unload and load.
+        canary_seconds: Most time for a canary.
+        hang_seconds: So long without an answer is too long.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Server],
+        client: TritonHttp,
+        host: str,
+        port: int,
+        *,
+        canary_seconds: float = 2.0,
+        hang_seconds: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._start, self._client, self._place = start, client, (host, port)
+        self._canary_seconds, self._hang_seconds, self._clock = canary_seconds, hang_seconds, clock
+        self._pause, self._not_before, self._silent_since = _FIRST_PAUSE_SECONDS, 0.0, 0.0
+        self._heal_not_before = 0.0
+        self.server: Server | None = None
+        self.health = Health()
+
+    def step(self) -> None:
+        """Look once, and do what must be done."""
+        server = self.server
+        if server is None:
+            if self._clock() >= self._not_before:
+                self.server = self._start()
+                self.health.state, self._silent_since = "starting", self._clock()
+            return
+        server.note_stubs()
+        if (code := server.ended()) is not None:
+            self._bury(server, f"ended with {code}")
+            return
+        state = ask(self._client, self._canary_seconds)
+        # Until it listens for the first time nothing is wrong yet; a model takes its time to load.
+        if self.health.state != "starting" or state in {"ok", "stub_dead", "wrong_answer"}:
+            if state != self.health.state:
+                _log.warning("triton: %s", state)
+            self.health.state = state
+        if state != "timeout":
+            self._silent_since = self._clock()
+        elif self._clock() - self._silent_since > self._hang_seconds:
+            server.process.kill()
+            server.process.wait()
+            self._bury(server, "killed: it did not answer")
+        if state == "stub_dead" and self._clock() >= self._heal_not_before:
+            self._heal()
+
+    def _bury(self, server: Server, how: str) -> None:
+        self.health.orphans += server.clean()
+        self.health.restarts += 1
+        self.health.state = "refused"
+        if self._clock() - server.started > _SOUND_AFTER_SECONDS:
+            self._pause = _FIRST_PAUSE_SECONDS
+        _log.warning("triton: %s; started again in %.1f s", how, self._pause)
+        self._not_before = self._clock() + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
+        self.server = None
+
+    def _heal(self) -> None:
+        """Unload and load: a plain load is answered with 200 and does nothing."""
+        self.health.heals += 1
+        # not again at once: a stub that dies of its model would keep the server busy with loading
+        self._heal_not_before = self._clock() + 5.0
+        for verb in ("unload", "load"):
+            connection = http.client.HTTPConnection(*self._place, timeout=20.0)
+            try:
+                connection.request("POST", f"/v2/repository/models/{MODEL}/{verb}", b"{}")
+                answer = connection.getresponse()
+                answer.read()
+                _log.warning("triton: %s of the model after a dead stub: %d", verb, answer.status)
+            except (OSError, http.client.HTTPException) as error:
+                _log.warning("triton: %s failed: %s", verb, type(error).__name__)
+                return
+            finally:
+                connection.close()
+
+    def stop(self) -> None:
+        """End the server and what belongs to it."""
+        if self.server is not None:
+            self.server.stop()
+            self.server = None

@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator, Mapping
 
 import promql_parser as parser
 
-from exporters.names import FOREIGN, LABELS, METRICS, ForeignMetric, Metric
+from exporters.names import FOREIGN, LABELS, METRICS, NOTIFYING, ForeignMetric, Metric
 
 __all__ = ["problems"]
 
 # Functions that make a rate, or something like it, of a counter.
 _RATES = frozenset({"rate", "irate", "increase", "changes", "resets"})
+# Ours, and those of Prometheus and triage about whether anybody hears of an alert.
+_KNOWN = {**NOTIFYING, **METRICS}
 # On every series: from Prometheus, and from the scrape configuration.
 _EVERYWHERE = frozenset({"job", "instance", "service"})
 _HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
@@ -20,7 +22,7 @@ _HISTOGRAM_SUFFIXES = ("_bucket", "_sum", "_count")
 def problems(
     expr: str,
     recorded: Collection[str] = (),
-    metrics: Mapping[str, Metric] = METRICS,
+    metrics: Mapping[str, Metric] = _KNOWN,
     foreign: Mapping[str, ForeignMetric] = FOREIGN,
 ) -> list[str]:
     """Return what is wrong with a query, one sentence each.
@@ -73,9 +75,9 @@ class _Judge:
             yield "histogram_quantile without le among the labels that are kept has no answer"
 
     def _grouping(self, node: parser.AggregateExpr) -> Iterator[str]:
-        known = (
-            _EVERYWHERE | LABELS.keys() | {"le"} | {label for item in self._foreign.values() for label in item.labels}
-        )
+        ours = {label for item in self._metrics.values() for label in item.labels}
+        theirs = {label for item in self._foreign.values() for label in item.labels}
+        known = _EVERYWHERE | LABELS.keys() | {"le"} | ours | theirs
         for label in node.modifier.labels if node.modifier else ():
             if label not in known:
                 yield f"groups by {label}, which is no label"

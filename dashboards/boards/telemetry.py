@@ -12,6 +12,12 @@ __all__ = ["BOARD"]
 
 _NO_EXPORTER = "The exporter is not there: nothing about requests is counted."
 
+
+def _grown(metric: str, by: str = "") -> str:
+    # The window of the rule that watches the same.
+    return f"sum {f'by ({by}) ' if by else ''}(increase({pick(metric)}[5m]))"
+
+
 _PATH: Final = (
     Panel(
         key="scrapes",
@@ -77,7 +83,7 @@ _ROWS: Final = (
         "or too slow. "
         "Totals are then too low by so many.",
         no_data=_NO_EXPORTER,
-        queries=(Query(f"sum by (reason) (increase({pick('telemetry_rows_lost_total')}[5m]))", "{{reason}}"),),
+        queries=(Query(_grown("telemetry_rows_lost_total", by="reason"), "{{reason}}"),),
         alerts=("exporter_unreachable",),
         objective=(("telemetry_loss", "rows"),),
         stack=True,
@@ -168,7 +174,10 @@ _SPANS: Final = (
         unit="short",
         description="Requests a minute whose spans were chosen for sending, by the first rule that chose them.",
         no_data=_NO_EXPORTER,
-        queries=(Query(per_minute("telemetry_traces_kept_total", by="reason"), "{{reason}}"),),
+        queries=(
+            Query(per_minute("telemetry_traces_kept_total", by="reason"), "{{reason}}"),
+            Query(per_minute("telemetry_traces_shed_total", by="reason"), "shed by the budget: {{reason}}"),
+        ),
         stack=True,
         minimum=0,
         width=6,
@@ -184,7 +193,25 @@ _SPANS: Final = (
         queries=(Query(f"sum({pick('telemetry_archive_bytes')})", "archive"),),
         alerts=("disk_full",),
         minimum=0,
-        width=6,
+        width=4,
+    ),
+    Panel(
+        key="reach",
+        id=17,
+        title="How far back look-up reaches",
+        kind="timeseries",
+        unit="s",
+        description="Age of the oldest archived request. It grows to the archive's limit in hours or bytes.",
+        no_data="Nothing is archived yet: requests are found in the rings of the workers.",
+        queries=(
+            Query(
+                f"time() - min({pick('telemetry_archive_oldest_timestamp_seconds')})",
+                "reaches back",
+                may_be_empty="the first segment is sealed after minutes",
+            ),
+        ),
+        width=4,
+        minimum=0,
     ),
     Panel(
         key="writes",
@@ -202,7 +229,7 @@ _SPANS: Final = (
         ),
         alerts=("disk_full",),
         minimum=0,
-        width=6,
+        width=4,
     ),
 )
 
@@ -252,6 +279,51 @@ _COST: Final = (
     ),
 )
 
+_HEARD: Final = (
+    Panel(
+        key="notifications",
+        id=18,
+        title="Alerts that went astray",
+        kind="timeseries",
+        unit="short",
+        description="In 5 minutes: rules that could not be evaluated, alerts that Alertmanager did not take, and those "
+        "that no Alertmanager could be given.",
+        no_data="Prometheus does not scrape itself here.",
+        queries=(
+            Query(_grown("prometheus_rule_evaluation_failures_total"), "rules that failed"),
+            Query(
+                _grown("prometheus_notifications_errors_total"),
+                "not taken",
+                may_be_empty="where Grafana is the notifier, Prometheus has no Alertmanager",
+            ),
+            Query(_grown("prometheus_notifications_dropped_total"), "given to nobody"),
+        ),
+        width=12,
+        objective=(("notifications_lost", "lost"),),
+        minimum=0,
+    ),
+    Panel(
+        key="follow-ups",
+        id=19,
+        title="Follow-ups of triage",
+        kind="timeseries",
+        unit="short",
+        description="Messages in 5 minutes by which triage told what it found, by channel and what became of them. "
+        "All but sent are lost.",
+        no_data="No receiver is set for follow-ups (docs/notifications.md), or none was due yet.",
+        queries=(
+            Query(
+                _grown("telemetry_triage_follow_ups_total", by="channel, result"),
+                "{{channel}}: {{result}}",
+                may_be_empty="follow-ups are off until a receiver is set",
+            ),
+        ),
+        width=12,
+        alerts=("notifications_lost",),
+        minimum=0,
+    ),
+)
+
 BOARD: Final = Board(
     "telemetry",
     "Telemetry health",
@@ -260,6 +332,7 @@ BOARD: Final = Board(
         Section("The path of a figure", _PATH),
         Section("Rows", _ROWS),
         Section("Spans and archive", _SPANS),
+        Section("Who hears of it", _HEARD),
         Section("Bounds and cost", _COST),
     ),
     (SERVICE,),

@@ -51,6 +51,8 @@ EMPTY = {
     "gpu/xid",
     "model-data/confidence-day",
     "telemetry/probes",
+    "telemetry/reach",
+    "telemetry/follow-ups",
     "overview/error-budget",
 }
 # A stack of one service, in which no worker ends.

@@ -7,11 +7,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 help: ## list the verbs
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-# Everything comes from the lock, hashes checked; the project itself is built by the locked hatchling.
+# Everything comes from the lock, hashes checked; the project itself is built by the locked hatchling. grafana-client's HTTP
+# library would replace urllib3 for everybody in the environment: its own switch keeps the two apart, and needs its source.
 .venv/.ready: requirements.lock pyproject.toml hatch_build.py
 	@command -v python3 >/dev/null || { echo "setup: python3 (3.11 or newer) is missing"; exit 2; }
 	python3 -m venv .venv
-	$(PY) -m pip install --quiet --require-hashes -r requirements.lock
+	URLLIB3_NO_OVERRIDE=1 $(PY) -m pip install --quiet --require-hashes --no-binary urllib3-future -r requirements.lock
 	$(PY) -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 

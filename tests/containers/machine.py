@@ -23,6 +23,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "infe
 # the plugin gives containers each other's names; runc is for machines whose control groups crun does not take
 PACKAGES = ("podman", "debootstrap", "golang-github-containernetworking-plugin-dnsname", "runc")
 PROGRAMS = ("podman", "debootstrap", "runc")
+NAMES = Path("/usr/lib/cni/dnsname")
 
 
 def unavailable(why: str) -> None:
@@ -41,7 +42,7 @@ def alone(name: str) -> Iterator[None]:
 
 def install() -> None:
     """Install podman and debootstrap from Debian's packages where they are missing."""
-    if all(shutil.which(name) for name in PROGRAMS):
+    if all(shutil.which(name) for name in PROGRAMS) and NAMES.exists():
         return
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         unavailable(f"no {', '.join(PROGRAMS)} here, and no right to install them")

@@ -125,8 +125,16 @@ def variables_of(settings: StackSettings, engine: Engine, notifier: str, scale: 
     # nine more: as many as the range of the compose file's default
     several = f"{first}-{first + max(9, scale - 1)}" if engine.name == "docker" else ""
     alerting = "./alerts/grafana/provisioning" if notifier == "grafana" else "./docker/grafana/no-alerting"
+    # what links in messages lead to, as a reader's browser knows it
+    links = {
+        "INFERDECK_NOTIFY_GRAFANA_URL": f"http://127.0.0.1:{settings.grafana_port}",
+        "INFERDECK_NOTIFY_TRIAGE_URL": f"http://127.0.0.1:{settings.triage_port}",
+        "INFERDECK_RUNBOOK_URL": f"http://127.0.0.1:{settings.triage_port}/",
+        "INFERDECK_JAEGER_URL": f"http://127.0.0.1:{settings.jaeger_port}",
+    }
     return {
         **{f"INFERDECK_STACK_{name.upper()}": str(getattr(settings, name)) for name in PORTS},
+        **links,
         "INFERDECK_SERVICE_HOST_PORTS": str(first) if scale == 1 else several,
         "INFERDECK_NOTIFIER": notifier,
         "INFERDECK_GRAFANA_ALERTING": alerting,

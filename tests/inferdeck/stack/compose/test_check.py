@@ -90,7 +90,7 @@ def test_the_shipped_stack_has_no_finding(checkout: Path) -> None:
         (removed("dashboards/generated"), "grafana mounts ./dashboards/generated, which is not there"),
         (replaced("prom/prometheus:v3.14.0", "prom/prometheus:latest"), "the image prom/prometheus:latest"),
         (replaced("grafana/grafana:12.4.2", "grafana/grafana"), "grafana has the image grafana/grafana"),
-        (removed("docker/console.Dockerfile"), "exporter is built from no file"),
+        (removed("docker/console.Dockerfile"), "is built from no file"),
         (replaced("3.11.14-slim", "3.12.1-slim"), "has another BASE"),
         (replaced('["127.0.0.1:${INFERDECK_STACK_JAEGER', '["${INFERDECK_STACK_JAEGER'), "to the network"),
         (replaced('ports: ["127.0.0.1:${INFERDECK_STACK_GRAFANA', 'ports: ["0.0.0.0:${INFERDECK_STACK_GRAFANA'),

@@ -76,7 +76,10 @@ def test_ports_and_notifier_are_told_to_the_compose_file() -> None:
 
     assert ("9000", "9000-9011") == (alone["INFERDECK_SERVICE_HOST_PORTS"], scaled["INFERDECK_SERVICE_HOST_PORTS"])
     assert "" == variables_of(settings, PODMAN, "grafana", 2)["INFERDECK_SERVICE_HOST_PORTS"]
-    assert "3333" == alone["INFERDECK_STACK_GRAFANA_PORT"]
+    assert ("3333", "http://127.0.0.1:3333") == (
+        alone["INFERDECK_STACK_GRAFANA_PORT"],
+        alone["INFERDECK_NOTIFY_GRAFANA_URL"],
+    )
     assert (
         "./docker/grafana/no-alerting"
         == variables_of(settings, DOCKER, "alertmanager", 1)["INFERDECK_GRAFANA_ALERTING"]

@@ -55,60 +55,60 @@ def datasources(addresses: Addresses) -> dict[str, Any]:
         "prune": True,
         # Heals a Grafana in which the same name was provisioned under another uid, which would end its start.
         "deleteDatasources": [{"name": name, "orgId": 1} for name in ("Prometheus (inferdeck)", "Jaeger (inferdeck)")],
-        "datasources": [
-            {
-                "name": "Prometheus (inferdeck)",
-                "type": "prometheus",
-                "uid": PROMETHEUS,
-                "orgId": 1,
-                "access": "proxy",
-                "url": addresses.prometheus,
-                "isDefault": True,
-                "editable": False,
-                "jsonData": {
-                    "httpMethod": "POST",
-                    "timeInterval": f"{addresses.scrape_seconds}s",
-                    "manageAlerts": False,
-                    "exemplarTraceIdDestinations": [
-                        {"name": "trace_id", "datasourceUid": JAEGER, "urlDisplayLabel": "Open the trace"}
-                    ],
-                },
+        "datasources": [_prometheus(addresses), _jaeger(addresses)],
+    }
+
+
+def _prometheus(addresses: Addresses) -> dict[str, Any]:
+    return {
+        "name": "Prometheus (inferdeck)",
+        "type": "prometheus",
+        "uid": PROMETHEUS,
+        "orgId": 1,
+        "access": "proxy",
+        "url": addresses.prometheus,
+        "isDefault": True,
+        "editable": False,
+        "jsonData": {
+            "httpMethod": "POST",
+            "timeInterval": f"{addresses.scrape_seconds}s",
+            "manageAlerts": False,
+            "exemplarTraceIdDestinations": [
+                {"name": "trace_id", "datasourceUid": JAEGER, "urlDisplayLabel": "Open the trace"}
+            ],
+        },
+    }
+
+
+def _jaeger(addresses: Addresses) -> dict[str, Any]:
+    # From a step of one request to the same step of all; dollar signs are doubled against Grafana's own replacement of
+    # variables in these files.
+    step = 'rate(model_stage_seconds_bucket{stage="$${__span.name}"}[1m])'
+    answers = "rate(model_latency_seconds_bucket[1m])"
+    queries = {
+        "P95 of the same step, of all requests": f"histogram_quantile(0.95, sum by (stage, le) ({step}))",
+        "P95 of answers by length of input": f"histogram_quantile(0.95, sum by (input_bucket, le) ({answers}))",
+    }
+    return {
+        "name": "Jaeger (inferdeck)",
+        "type": "jaeger",
+        "uid": JAEGER,
+        "orgId": 1,
+        "access": "proxy",
+        "url": addresses.jaeger,
+        "isDefault": False,
+        "editable": False,
+        "jsonData": {
+            "nodeGraph": {"enabled": True},
+            "spanBar": {"type": "Tag", "tag": "session_id"},
+            "traceIdTimeParams": {"enabled": True},
+            "tracesToMetrics": {
+                "datasourceUid": PROMETHEUS,
+                "spanStartTimeShift": "-10m",
+                "spanEndTimeShift": "10m",
+                "queries": [{"name": name, "query": query} for name, query in queries.items()],
             },
-            {
-                "name": "Jaeger (inferdeck)",
-                "type": "jaeger",
-                "uid": JAEGER,
-                "orgId": 1,
-                "access": "proxy",
-                "url": addresses.jaeger,
-                "isDefault": False,
-                "editable": False,
-                "jsonData": {
-                    "nodeGraph": {"enabled": True},
-                    "spanBar": {"type": "Tag", "tag": "session_id"},
-                    "traceIdTimeParams": {"enabled": True},
-                    # From a step of one request to the same step of all: dollar signs are doubled against Grafana's
-                    # own replacement of variables in these files.
-                    "tracesToMetrics": {
-                        "datasourceUid": PROMETHEUS,
-                        "spanStartTimeShift": "-10m",
-                        "spanEndTimeShift": "10m",
-                        "queries": [
-                            {
-                                "name": "P95 of the same step, of all requests",
-                                "query": "histogram_quantile(0.95, sum by (stage, le) "
-                                '(rate(model_stage_seconds_bucket{stage="$${__span.name}"}[1m])))',
-                            },
-                            {
-                                "name": "P95 of answers by length of input",
-                                "query": "histogram_quantile(0.95, sum by (input_bucket, le) "
-                                "(rate(model_latency_seconds_bucket[1m])))",
-                            },
-                        ],
-                    },
-                },
-            },
-        ],
+        },
     }
 
 

@@ -48,6 +48,7 @@ def load_alerts(folder: Path = CATALOGUE) -> dict[str, AlertFacts]:
             slug, name = str(entry["slug"]), str(entry["alert"])
             thresholds = {str(key): float(value["value"]) for key, value in (entry.get("thresholds") or {}).items()}
         except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"alerts/catalogue/{path.name} holds no alert: {error!s:.200}") from error
+            why = " ".join(str(error).split())[:200]
+            raise ValueError(f"alerts/catalogue/{path.name} holds no alert: {why}") from error
         found[slug] = AlertFacts(name, str(entry.get("panel") or ""), thresholds)
     return found

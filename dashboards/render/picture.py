@@ -19,8 +19,8 @@ from PIL import Image
 from dashboards.macros import Moment
 from dashboards.prometheus_http import Prometheus, QueryError
 from dashboards.render.frames import Around, Frame, MarkAt, ask_panel, exemplars_of, marks_at
-from dashboards.render.numbers import spell
 from dashboards.render.plots import heatmap, states, timeseries
+from dashboards.render.spelling import spell
 from dashboards.render.style import BACKGROUND, DIM, PALETTE, PANEL, TEXT
 from dashboards.render.values import bars, big_number, table
 

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from dashboards.render.frames import Around, Frame
-from dashboards.render.numbers import spell
+from dashboards.render.spelling import spell
 from dashboards.render.style import BACKGROUND, DIM, GRID, MARK, PALETTE, TEXT, colour
 
 __all__ = ["heatmap", "states", "timeseries"]

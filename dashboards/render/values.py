@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from dashboards.render.frames import Frame
-from dashboards.render.numbers import spell
+from dashboards.render.spelling import spell
 from dashboards.render.style import BACKGROUND, DIM, GRID, TEXT, colour
 
 __all__ = ["bars", "big_number", "table"]

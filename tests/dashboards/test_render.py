@@ -18,8 +18,8 @@ from dashboards.macros import Moment
 from dashboards.prometheus_http import Prometheus
 from dashboards.render.__main__ import main
 from dashboards.render.frames import ask_panel, marks_at
-from dashboards.render.numbers import spell
 from dashboards.render.picture import draw
+from dashboards.render.spelling import spell
 from dashboards.spec import Board
 from dashboards.thresholds import load_alerts
 from tests.dashboards.fake_prometheus import matrix, serving, vector

@@ -10,9 +10,9 @@ from typing import Any
 import yaml
 
 from inferdeck.checks import Check
-from inferdeck.stack.compose.configuration import NOTIFIERS, generated_files
+from inferdeck.stack.compose.configuration import generated_files
 from inferdeck.stack.compose.document import ComposeFile, fill_in, load_compose_file
-from inferdeck.stack.compose.project import COMPOSE_FILE, PORTS
+from inferdeck.stack.compose.project import COMPOSE_FILE, NOTIFIERS, PORTS
 
 __all__ = ["check_compose"]
 

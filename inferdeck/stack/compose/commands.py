@@ -16,6 +16,7 @@ from inferdeck.stack.compose.env_file import complete_env_file
 from inferdeck.stack.compose.project import (
     COMPOSE_FILE,
     ENV_FILE_VARIABLE,
+    NOTIFIERS,
     Project,
     compose_services,
     forget_project,
@@ -64,18 +65,29 @@ def plan_project(
     env_file = Path(os.environ.get(ENV_FILE_VARIABLE) or ROOT / ".env").absolute()
     variables = complete_env_file(env_file)
     notifier = notifier_of(profiles, variables)
+    services = tuple(name for name, of in parts.items() if name not in without and (not of or set(of) & set(profiles)))
+    _require_notifier(notifier, services, env_file)
     return Project(
         name=os.environ.get("COMPOSE_PROJECT_NAME") or "inferdeck",
         root=ROOT,
         engine=engine,
         env_file=env_file,
         profiles=tuple(profiles),
-        services=tuple(
-            name for name, of in parts.items() if name not in without and (not of or set(of) & set(profiles))
-        ),
+        services=services,
         scale=scale,
         variables=variables_of(settings, engine, notifier, scale),
     )
+
+
+def _require_notifier(notifier: str, services: Sequence[str], env_file: Path) -> None:
+    """Refuse a stack in which alerts fire and nobody is told, because the file says another one than what starts."""
+    if notifier not in NOTIFIERS:
+        raise CannotRun(f"{env_file}: INFERDECK_NOTIFIER is {notifier!r}", f"set it to one of {', '.join(NOTIFIERS)}")
+    if notifier == "alertmanager" and notifier not in services:
+        raise CannotRun(
+            f"{env_file} makes Alertmanager the notifier, and it is not to start",
+            "add --profile alertmanager, or take INFERDECK_NOTIFIER out of the file",
+        )
 
 
 def compose_up(
@@ -103,6 +115,8 @@ def compose_up(
     engine = find_engine()
     with only_stack(settings.state_path):
         project = plan_project(settings, engine, profiles, without, scale)
+        if not set(NOTIFIERS) & set(project.services):
+            say("warning: neither Grafana nor Alertmanager starts, so that nobody is told of alerts")
         before = read_containers(engine, project.name)
         if not before:
             _require_ports(settings, project)

@@ -23,6 +23,7 @@ from inferdeck.version import ROOT, commit
 __all__ = [
     "COMPOSE_FILE",
     "ENV_FILE_VARIABLE",
+    "NOTIFIERS",
     "PORTS",
     "Project",
     "compose_services",
@@ -35,6 +36,8 @@ __all__ = [
 COMPOSE_FILE = "docker-compose.observability.yml"
 ENV_FILE_VARIABLE = "INFERDECK_COMPOSE_ENV_FILE"
 FORMAT = 1
+# Who tells of alerts: with Grafana, Prometheus evaluates the same rules and notifies nobody.
+NOTIFIERS = ("grafana", "alertmanager")
 # Setting of each port that the compose file publishes at a fixed place.
 PORTS = ("exporter_port", "triage_port", "prometheus_port", "alertmanager_port", "grafana_port", "jaeger_port")
 

@@ -109,6 +109,15 @@ def test_all_parts_start_once_the_images_are_built_and_are_told_when_well(docker
     assert read_project(wanted.state_path) is None
 
 
+def test_it_is_said_when_nobody_would_be_told_of_alerts(docker: Docker) -> None:
+    """Without Grafana, and without Alertmanager in its place."""
+    for profiles, told in (((), True), (("alertmanager",), False)):
+        lines: list[str] = []
+        compose_up(settings(), lines.append, without=["grafana"], profiles=profiles, build=False)
+
+        assert told == any("nobody is told of alerts" in line for line in lines)
+
+
 def test_volumes_go_only_with_a_purge(docker: Docker) -> None:
     """And the file of secrets stays, since Grafana's password is in its kept data no more than there."""
     wanted = settings()

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from alerts.promtool import find_tool
-from inferdeck.stack.compose.configuration import NOTIFIERS, generated_files, write_configuration
+from inferdeck.stack.compose.configuration import generated_files, write_configuration
+from inferdeck.stack.compose.project import NOTIFIERS
 
 
 def test_only_one_notifier_is_told_of_alerts() -> None:

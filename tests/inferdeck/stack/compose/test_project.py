@@ -115,6 +115,21 @@ def test_a_misspelt_profile_or_part_is_said(wanted: None, profiles: list[str], w
         plan_project(load_settings(), DOCKER, profiles, without, 1)
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("INFERDECK_NOTIFIER=alertmanager\n", "makes Alertmanager the notifier, and it is not to start; add --profile"),
+        ("INFERDECK_NOTIFIER=pager\n", "INFERDECK_NOTIFIER is 'pager'; set it to one of grafana, alertmanager"),
+    ],
+)
+def test_a_stack_in_which_nobody_is_told_is_refused(tmp_path: Path, wanted: None, line: str, said: str) -> None:
+    """The file says another notifier than what starts."""
+    (tmp_path / "secrets.env").write_text(line)
+
+    with pytest.raises(CannotRun, match=said):
+        plan_project(load_settings(), DOCKER, (), (), 1)
+
+
 def test_an_installed_package_cannot_run_it(tmp_path: Path) -> None:
     """The compose file is in the checkout."""
     with pytest.raises(CannotRun, match=r"there is no docker-compose\.observability\.yml in"):

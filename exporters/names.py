@@ -41,6 +41,7 @@ from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_notifying import NOTIFYING
 from exporters.names_telemetry import TELEMETRY
+from exporters.names_triton import TRITON
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
 __all__ = [
@@ -291,4 +292,6 @@ _SERVICE = (
     ),
 )
 
-METRICS: Final[Mapping[str, Metric]] = {metric.name: metric for metric in (*_MODEL, *_RUNTIME, *TELEMETRY, *_SERVICE)}
+METRICS: Final[Mapping[str, Metric]] = {
+    metric.name: metric for metric in (*_MODEL, *_RUNTIME, *TELEMETRY, *_SERVICE, *TRITON)
+}

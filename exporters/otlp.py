@@ -122,6 +122,7 @@ class SpanWriter:
                         _TIMES(0x39, start & _MASK, 0x41, start + row[stage.duration] & _MASK),
                         session_attribute,
                         self._attributes(plan.stage_attributes(stage, row, strings)),
+                        _STATUS_ERROR if plan.failed(stage, row) else b"",
                         _LOCAL_PARENT,
                     )
                 )

@@ -5,7 +5,6 @@ Worked out once per schema revision; `otlp` (bytes) and `lookup` (views) both fo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,12 +13,12 @@ import numpy as np
 
 from exporters.aggregate import NEVER, text_of
 from exporters.names import OUTCOMES
+from probes import span_ids
 
 __all__ = ["RowPlan", "StagePlan", "Value", "stage_span_id"]
 
 Value = str | bool | int | float
 
-_MASK: Final = 2**64 - 1
 
 # Column of every row -> span attribute. OpenTelemetry's semantic conventions where they have a name, ours elsewhere.
 ROOT_ATTRIBUTES: Final[Mapping[str, str]] = {
@@ -64,6 +63,7 @@ class StagePlan:
         salt: What makes its span id differ from that of its siblings.
         start, duration, cpu: Places of the columns; *cpu* is -1 when it is not measured.
         attributes: Its attributes.
+        status: Place of a whole number called status; -1 when there is none.
     """
 
     name: str
@@ -73,6 +73,7 @@ class StagePlan:
     duration: int
     cpu: int
     attributes: tuple[_Attribute, ...]
+    status: int = -1
 
 
 class RowPlan:
@@ -93,11 +94,12 @@ class RowPlan:
             StagePlan(
                 name=stage,
                 parent=index.get(parents[stage] or "", -1),
-                salt=_salt(stage),
+                salt=span_ids.stage_salt(stage),
                 start=self.place[f"{stage}/start_ns"],
                 duration=self.place[f"{stage}/duration_ns"],
                 cpu=self.place.get(f"{stage}/cpu_ns", -1),
                 attributes=self._attributes(dtype, f"{stage}/", {"start_ns", "duration_ns", "cpu_ns"}),
+                status=_whole_number(dtype, f"{stage}/status"),
             )
             for stage in known
         )
@@ -134,6 +136,11 @@ class RowPlan:
             yield "cpu_seconds", row[stage.cpu] / 1e9
         yield from _present(stage.attributes, row, strings)
 
+    def failed(self, stage: StagePlan, row: Sequence[Any]) -> bool:
+        """Return whether the stage says that it failed, by a status of 500 or more."""
+        column = stage.status
+        return column >= 0 and row[column] >= 500
+
     def ran(self, stage: StagePlan, row: Sequence[Any]) -> bool:
         """Return whether the stage ran in this request."""
         return bool(row[stage.start] != NEVER)
@@ -149,21 +156,15 @@ class RowPlan:
         return -1 if parent >= 0 and self.stages[parent] is stage else parent
 
 
+def _whole_number(dtype: np.dtype[Any], column: str) -> int:
+    """Return the column's place if it is there and holds signed integers, else -1."""
+    names = dtype.names or ()
+    return names.index(column) if column in names and dtype[column].kind == "i" else -1
+
+
 def stage_span_id(root_span_id: int, stage: StagePlan) -> int:
-    """Return the span id of a stage: the same each time, so that sending a row twice makes no second span.
-
-    The mixing is the finaliser of splitmix64 (Steele, Lea, Flood 2014).
-    """
-    mixed = (root_span_id ^ stage.salt) & _MASK
-    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
-    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB & _MASK
-    # 0 is "no span" in W3C trace context.
-    return (mixed ^ (mixed >> 31)) or 1
-
-
-def _salt(stage: str) -> int:
-    """Return 64 bits that depend on the stage's name alone, not on the order of declarations."""
-    return int.from_bytes(hashlib.blake2b(stage.encode("utf-8", "replace"), digest_size=8).digest(), "big")
+    """Return the span id of a stage, as the service tells it to others."""
+    return span_ids.stage_span_id(root_span_id, stage.salt)
 
 
 def _attribute(key: str, dtype: np.dtype[Any], column: str, place: int) -> _Attribute:

@@ -36,7 +36,11 @@ SPANS: Final[Mapping[str, Span]] = {
         Span("sentiment.preprocess", ROOT_SPAN, "preprocess", "Filters and cleaning of the text."),
         Span("scheduler.dispatch", ROOT_SPAN, "scheduler", "Hand-over to the executor, its queue included."),
         Span("sentiment.tokenizer", "scheduler.dispatch", "tokenizer", "Turning text into token ids."),
-        Span("model.forward", "scheduler.dispatch", "model", "The model's own work."),
+        Span("triton.client", "scheduler.dispatch", "network", "A call to Triton: body, connection, wait, answer."),
+        # under scheduler.dispatch where the model is in process: a parent that did not run is passed over
+        Span("model.forward", "triton.client", "model", "The model's own work; behind Triton its queue as well."),
+        Span("fallback.cpu", "scheduler.dispatch", "model", "The model in process, in place of a Triton that failed."),
+        Span("vectorizer", "fallback.cpu", "model", "Its own work."),
         Span("postprocess.confidence", ROOT_SPAN, "model", "From logits to label and confidence."),
         Span("network.send", ROOT_SPAN, "network", "Handing the answer to the socket."),
     )

@@ -6,7 +6,7 @@ stages; any other one is told as `model.forward`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -15,7 +15,19 @@ from numpy.typing import NDArray
 
 from service.recording import Attribute, StageHandle
 
-__all__ = ["Answer", "Backend", "BackendError", "Encoded", "OnnxBackend", "Staged", "StagedBackend", "infer", "pad"]
+__all__ = [
+    "Answer",
+    "Backend",
+    "BackendError",
+    "Calls",
+    "Encoded",
+    "OnnxBackend",
+    "Staged",
+    "StagedBackend",
+    "SupportsCalls",
+    "infer",
+    "pad",
+]
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -102,6 +114,28 @@ class StagedBackend(Protocol):
         """
 
 
+class Calls(NamedTuple):
+    """How calls to a model in another process went, in this process since its start.
+
+    Attributes:
+        breaker: State of the circuit breaker: closed, half_open or open.
+        opened: Times that it opened.
+        unanswered: Calls that the model in process answered in its place, by why.
+    """
+
+    breaker: str
+    opened: int
+    unanswered: Mapping[str, int]
+
+
+@runtime_checkable
+class SupportsCalls(Protocol):
+    """A backend that asks another process."""
+
+    def snapshot(self) -> Calls:
+        """Return how the calls went."""
+
+
 def infer(backend: Backend, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Answer:
     """Return what the backend answers for one batch, with the stages of the call told.
 
@@ -182,15 +216,23 @@ class OnnxBackend:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return Encoded(ids[: self._max_tokens], len(ids), len(ids) > self._max_tokens)
 
+    def check(self, ids: Ids) -> None:
+        """Refuse ids that are none.
+
+        Raises:
+            BackendError: If an id is outside the vocabulary.
+        """
+        # ONNX's Gather takes negative ids from the end without a word, and refuses large ones deep in the runtime.
+        if ids.size and (ids.min() < 0 or ids.max() >= self._vocabulary):
+            raise BackendError(f"token id outside 0..{self._vocabulary - 1}")
+
     def forward(self, ids: Ids, mask: Ids) -> Logits:
         """Return logits [batch, labels].
 
         Raises:
             BackendError: If an id is outside the vocabulary, or a logit is no number.
         """
-        # ONNX's Gather takes negative ids from the end without a word, and refuses large ones deep in the runtime.
-        if ids.size and (ids.min() < 0 or ids.max() >= self._vocabulary):
-            raise BackendError(f"token id outside 0..{self._vocabulary - 1}")
+        self.check(ids)
         logits: Logits = self._session.run(["logits"], {"input_ids": ids, "attention_mask": mask})[0]
         if logits.shape != (len(ids), len(self.labels)) or not np.isfinite(logits).all():
             raise BackendError("the model's output has the wrong shape or is no number")

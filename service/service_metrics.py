@@ -10,11 +10,15 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from service.backend import Calls
+from service.breaker import STATES
 from service.lifecycle import PHASES
+from service.triton.http import REASONS
 
 __all__ = ["Snapshot", "render"]
 
 _LOSS_REASONS = 64
+FALLBACK_REASONS = ("breaker_open", *REASONS)
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Snapshot:
         config: Fingerprint of the settings.
         phase: Where the service stands.
         loss: Requests, or parts of them, that the recorder could not write, by reason.
+        calls: How calls to a model in another process went; None when it is in this one.
     """
 
     version: str
@@ -36,6 +41,7 @@ class Snapshot:
     config: str
     phase: str
     loss: Mapping[str, int]
+    calls: Calls | None = None
 
 
 class _Once(Collector):
@@ -66,6 +72,31 @@ class _Once(Collector):
         for reason in sorted(now.loss)[:_LOSS_REASONS]:
             loss.add_metric([reason], now.loss[reason])
         yield loss
+        if now.calls is not None:
+            yield from _calls(now.calls)
+
+
+def _calls(calls: Calls) -> Iterable[Metric]:
+    """Return the series of a model that is asked in another process."""
+    states = GaugeMetricFamily(
+        "model_breaker_state",
+        "1 for the state of the circuit breaker before Triton, 0 for the others.",
+        labels=["state"],
+    )
+    for state in STATES:
+        states.add_metric([state], float(state == calls.breaker))
+    yield states
+    yield CounterMetricFamily(
+        "model_breaker_opened", "Times that the circuit breaker before Triton opened.", calls.opened
+    )
+    unanswered = CounterMetricFamily(
+        "model_fallback",
+        "Calls that the model in process answered in Triton's place, by what was wrong with Triton.",
+        labels=["reason"],
+    )
+    for reason in FALLBACK_REASONS:
+        unanswered.add_metric([reason], calls.unanswered.get(reason, 0))
+    yield unanswered
 
 
 def render(snapshot: Snapshot) -> bytes:

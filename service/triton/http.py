@@ -14,6 +14,7 @@ import http.client
 import json
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from queue import Empty, LifoQueue
 from typing import Any, Final
@@ -108,6 +109,7 @@ class TritonHttp:
         seconds: float,
         headers: dict[str, str] | None = None,
         call: Call | None = None,
+        around: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> NDArray[np.float32]:
         """Return the logits [batch, labels].
 
@@ -118,6 +120,7 @@ class TritonHttp:
             seconds: Most time for the call, the wait for a connection included.
             headers: Sent along, such as traceparent.
             call: Gets what the time went into.
+            around: Entered while Triton has the request.
 
         Raises:
             TritonError: If there is no answer in time, or it is no answer.
@@ -139,7 +142,8 @@ class TritonHttp:
         told = {"Inference-Header-Content-Length": str(size), **(headers or {})}
         path = f"/v2/models/{self._model}/versions/{version}/infer"
         try:
-            status, length, content = self._exchange(connection, path, body, told, until)
+            with around():
+                status, length, content = self._exchange(connection, path, body, told, until)
         finally:
             call.wait_ns = clock() - sent
             self._idle.put(connection)

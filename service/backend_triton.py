@@ -1,0 +1,164 @@
+"""The model behind Triton, with the same model in process as what answers when Triton does not.
+
+The text becomes tokens here; Triton gets ids and a mask, both padded to one length, since it only batches requests of
+equal shape. An answer is held to its shape and to being numbers: it comes from outside. Whatever goes wrong, the model
+in process answers in the time that is left, and the answer says so; a circuit breaker keeps a dead or hung Triton from
+costing every request its timeout.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.backend import Answer, Calls, Encoded, Ids, Logits, OnnxBackend, Staged
+from service.breaker import Breaker
+from service.triton.http import Call, TritonError, TritonHttp
+
+__all__ = ["TritonBackend"]
+
+_RESERVE_SECONDS = 0.1
+"""Left for the model in process, which takes well under a millisecond, and for a thread that must be found for it."""
+
+
+class TritonBackend:
+    """Asks Triton, else the model in process.
+
+    Args:
+        local: The same model in process; it is also the tokenizer.
+        triton: Triton.
+        breaker: Whether Triton is asked.
+        served: Version of the repository that is asked.
+        timeout_seconds: Most time for a call.
+        pad_tokens: Length that rows are padded to; 0 leaves them.
+    """
+
+    device_type = "cpu"
+
+    def __init__(
+        self,
+        local: OnnxBackend,
+        triton: TritonHttp,
+        breaker: Breaker,
+        *,
+        served: str = "2",
+        timeout_seconds: float = 0.4,
+        pad_tokens: int = 0,
+    ) -> None:
+        self._local, self._triton, self.breaker = local, triton, breaker
+        self._served, self._timeout, self._pad_tokens = served, timeout_seconds, pad_tokens
+        self._counting = threading.Lock()
+        self._failures: Counter[str] = Counter()
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Names of the model's outputs, in order."""
+        return self._local.labels
+
+    @property
+    def temperature(self) -> float:
+        """Divides the logits before the softmax."""
+        return self._local.temperature
+
+    @property
+    def version(self) -> str:
+        """Name of the model's version."""
+        return self._local.version
+
+    def snapshot(self) -> Calls:
+        """Return how the calls to Triton went."""
+        with self._counting:
+            return Calls(self.breaker.state, self.breaker.opened, dict(self._failures))
+
+    def encode(self, text: str) -> Encoded:
+        """Return the text as token ids."""
+        return self._local.encode(text)
+
+    def forward(self, ids: Ids, mask: Ids) -> Logits:
+        """Return logits of the model in process: the warm-up must not depend on another process.
+
+        Raises:
+            BackendError: As for `OnnxBackend.forward`.
+        """
+        return self._local.forward(ids, mask)
+
+    def infer(self, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Answer:
+        """Return Triton's answer, or that of the model in process.
+
+        Args:
+            ids: [batch, seq].
+            mask: [batch, seq].
+            told: Gets the stages triton.client > model.forward, or fallback.cpu > vectorizer, or both.
+            seconds: Time that is left.
+
+        Raises:
+            BackendError: If the input is refused, or the model in process gives no usable output either.
+        """
+        self._local.check(ids)
+        because = "breaker_open"
+        if self.breaker.allow():
+            try:
+                logits = self._ask(ids, mask, told, seconds)
+            except TritonError as error:
+                self.breaker.failed()
+                because = error.reason
+            except BaseException:
+                self.breaker.failed()
+                raise
+            else:
+                self.breaker.succeeded()
+                return Answer(logits, None, self.version)
+        with self._counting:
+            self._failures[because] += 1
+        with (
+            told.stage("fallback.cpu", because=because, batch_size=len(ids)),
+            told.stage("vectorizer", seq_len=ids.shape[1], model_version=self.version),
+        ):
+            return Answer(self._local.forward(ids, mask), because, self.version)
+
+    def _ask(self, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Logits:
+        ids, mask = self._padded(ids), self._padded(mask)
+        call = Call()
+        parent = getattr(told, "traceparent", None)
+        traceparent: str = parent("triton.client") if callable(parent) else ""
+        with told.stage("triton.client", batch_size=len(ids), seq_len=ids.shape[1]) as stage:
+            try:
+                logits = self._triton.infer(
+                    ids,
+                    mask,
+                    version=self._served,
+                    seconds=min(self._timeout, max(seconds - _RESERVE_SECONDS, 0.01)),
+                    headers={"traceparent": traceparent} if traceparent else None,
+                    call=call,
+                    around=lambda: told.stage(
+                        "model.forward",
+                        seq_len=ids.shape[1],
+                        batch_size=len(ids),
+                        device_type=self.device_type,
+                        model_version=self.version,
+                    ),
+                )
+                if logits.shape != (len(ids), len(self.labels)) or not np.isfinite(logits).all():
+                    raise TritonError("wrong_answer", "Triton's logits have the wrong shape or are no numbers")
+            except TritonError as error:
+                stage.set(error=error.reason, status=error.status if error.status >= 400 else 500)
+                raise
+            finally:
+                stage.set(
+                    pool_wait_ns=call.pool_wait_ns,
+                    serialize_ns=call.serialize_ns,
+                    wait_ns=call.wait_ns,
+                    deserialize_ns=call.deserialize_ns,
+                )
+        return logits
+
+    def _padded(self, rows: Ids) -> Ids:
+        missing = self._pad_tokens - rows.shape[1]
+        return np.pad(rows, ((0, 0), (0, missing))) if missing > 0 else rows
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._triton.close()

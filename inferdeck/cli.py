@@ -40,6 +40,7 @@ class LazyGroup(click.Group):
         "train": "inferdeck.verbs.upkeep",
         "export": "inferdeck.verbs.upkeep",
         "grafana": "inferdeck.verbs.grafana",
+        "triton": "inferdeck.verbs.triton",
         "bench": "inferdeck.bench.cli",
     }
 

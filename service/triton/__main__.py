@@ -82,6 +82,7 @@ def main(given: Sequence[str] | None = None) -> int:
     try:
         if (why := home.lacks()) is not None:
             raise ArtifactsError(why)
+        told.work.mkdir(mode=0o700, parents=True, exist_ok=True)
         repository = lay_out(told.models, told.work / "repository")
         address = Address(told.host, told.http_port, told.metrics_port)
         client = TritonHttp(told.host, told.http_port, MODEL, 1)

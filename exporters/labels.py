@@ -47,6 +47,8 @@ REFUSED_REASONS: Final = (
     "body_too_large",
     "not_found",
     "method",
+    "queue_full",
+    "rate_limited",
     "other",
 )
 SENTIMENTS: Final = ("negative", "neutral", "positive", "other")

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
@@ -20,14 +22,16 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from service.backend import Backend
+from service.backend import Backend, BackendError, OnnxBackend
 from service.endpoint import Limits, SentimentEndpoint
 from service.errors import Reason, error_body
+from service.filters.chain import FilterChain, open_chain
 from service.identity import commit
 from service.loading import load_onnx
 from service.plugins import load_middleware
 from service.predict import Predictor
 from service.recorder_link import RecorderLink
+from service.scheduler.assemble import priority_rule, scheduler
 from service.settings import Settings, load_settings
 from service.startup import Startup
 from service.worker import Worker
@@ -35,6 +39,9 @@ from service.worker import Worker
 __all__ = ["create_app", "load_model"]
 
 _log = logging.getLogger("service.app")
+
+RECORDS: Final = "service"
+"""Folder below the state folder, of dead letters and audit."""
 
 LoadModel = Callable[[Settings], Backend]
 
@@ -58,7 +65,40 @@ def load_model(settings: Settings) -> Backend:
     backend, artifacts = load_onnx(settings.model_dir, settings.memory_reserve_bytes)
     if not artifacts.cleaning_matches:
         _log.warning("the model was trained with other cleaning than this code's; mend: inferdeck train")
-    return backend
+    return backend if settings.backend == "onnx" else _behind_triton(backend, settings)
+
+
+def _behind_triton(local: OnnxBackend, settings: Settings) -> Backend:
+    from service.backend_triton import TritonBackend
+    from service.breaker import Breaker
+    from service.triton.http import TritonHttp
+    from service.triton.repository import MODEL
+
+    try:
+        triton = TritonHttp(settings.triton_host, settings.triton_port, MODEL, settings.triton_connections)
+    except ImportError as error:
+        raise BackendError(f"{error.name} is missing; run `pip install 'inferdeck[triton]'`") from error
+    return TritonBackend(
+        local,
+        triton,
+        Breaker(),
+        served=settings.triton_version,
+        timeout_seconds=settings.triton_timeout_seconds,
+        pad_tokens=settings.triton_pad_tokens,
+    )
+
+
+def _filters(settings: Settings) -> FilterChain:
+    state = os.environ.get("INFERDECK_STATE_DIR")
+    folder = settings.records_dir or (Path(state) / RECORDS if state else None)
+    return open_chain(
+        folder,
+        letter_bytes=settings.dead_letter_bytes,
+        audit_bytes=settings.audit_bytes,
+        audit_shares=settings.audit_shares,
+        mask_format=settings.pii_mask_format,
+        text_form=settings.dead_letter_text,
+    )
 
 
 def create_app(settings: Settings | None = None, load: LoadModel = load_model) -> FastAPI:
@@ -69,9 +109,10 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
         load: Loads the model; called in a thread while the app starts.
 
     Raises:
-        SettingsError: If a setting cannot be used, a middleware of the settings included.
+        SettingsError: If a setting cannot be used, a middleware or a key of the settings included.
     """
     settings = settings or load_settings()
+    priority = priority_rule(settings)
     worker: Worker
 
     @asynccontextmanager
@@ -81,20 +122,30 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
             yield
         finally:
             worker.stop()
+            filters.close()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     middleware = [load_middleware(name) for name in settings.middleware]
     app.add_middleware(Startup, middleware=middleware, worker=lambda: worker)
     # Last, hence outermost: what the middleware of the settings does is part of the request that is recorded.
     build = commit()
-    link = RecorderLink(app, enabled=settings.recorder, config=settings.fingerprint, build=build)
+    link = RecorderLink(
+        app,
+        enabled=settings.recorder,
+        config=settings.fingerprint,
+        build=build,
+        triton=settings.backend == "triton",
+    )
     worker = Worker(settings, functools.partial(load, settings), link, build)
     app.state.worker = worker
+    filters = app.state.filters = _filters(settings)
     endpoint = SentimentEndpoint(
         worker.lifecycle,
-        Predictor(worker.executor, settings.deadline_seconds),
+        Predictor(scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage)),
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
-        link.record,
+        filters=filters,
+        record=link.record,
+        priority=priority.get_priority,
     )
     app.router.routes.append(_NamedRoute("/v1/sentiment", endpoint, methods=["POST"]))
     app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))

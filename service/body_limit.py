@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from service.errors import Refusal
 
-__all__ = ["Disconnected", "declared_length", "read_body", "require_json"]
+__all__ = ["Disconnected", "Headers", "Receive", "declared_length", "read_body", "require_json"]
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Headers = Iterable[tuple[bytes, bytes]]
@@ -25,7 +25,7 @@ _CLOSE: Final = {"connection": "close"}
 
 
 class Disconnected(Exception):  # noqa: N818 - says what is wrong
-    """The client went away before its body was complete."""
+    """The client went away before it was answered."""
 
 
 def require_json(headers: Headers) -> None:

@@ -8,13 +8,12 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from service.body_limit import Disconnected, Receive, read_body, require_json
-from service.contract import SentimentRequest, read_request
+from service.body_limit import Disconnected, Headers, Receive, read_body
 from service.errors import Refusal, error_body
+from service.filters.chain import FilterChain
 from service.lifecycle import Lifecycle
 from service.predict import Judgement, Predictor
 from service.recording import RequestRecord
-from service.text.clean import clean
 
 __all__ = ["Limits", "SentimentEndpoint", "not_ready"]
 
@@ -61,7 +60,9 @@ class SentimentEndpoint:
         lifecycle: Where the loaded model is found.
         predictor: Judges a cleaned text.
         limits: Bounds of a body.
+        filters: What a request passes before the model.
         record: Returns the row of the request that runs in this context.
+        priority: Says of a product id and headers whether the request goes first.
     """
 
     def __init__(
@@ -69,33 +70,41 @@ class SentimentEndpoint:
         lifecycle: Lifecycle,
         predictor: Predictor,
         limits: Limits,
+        *,
+        filters: FilterChain,
         record: Callable[[], RequestRecord],
+        priority: Callable[[str, Headers], bool],
     ) -> None:
         self._lifecycle = lifecycle
         self._predictor = predictor
         self._limits = limits
+        self._filters = filters
         self._record = record
+        self._priority = priority
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         started_ns = time.perf_counter_ns()
         record = self._record()
+        body = b""
         try:
             headers = scope["headers"]
-            require_json(headers)
+            self._filters.protocol(headers, record)
             body = await read_body(receive, headers, self._limits.body_bytes, self._limits.receive_seconds)
-            text = self._preprocess(body, record)
-            del body
+            text, product_id = self._filters.text(body, record)
+            body = b""
             backend = self._lifecycle.backend
             if backend is None:
                 raise not_ready(self._lifecycle)
-            judgement = await self._predictor.judge(backend, text, record)
+            vip = self._priority(product_id, headers)
+            judgement = await self._predictor.judge(backend, text, record, vip=vip, receive=receive)
         except Refusal as refusal:
             # 503 is no refusal of this request: the row says error by its status, with the reason beside it.
             if refusal.status < 500:
                 record.refused(refusal.reason)
                 if refusal.field is not None:
                     record.set(refused_field=refusal.field)
+                self._filters.refused(refusal, body, record)
             else:
                 record.set(reason=self._lifecycle.state.phase)
             content = error_body(refusal.reason, refusal.message, refusal.field)
@@ -106,16 +115,6 @@ class SentimentEndpoint:
             return
         else:
             await self._judged(send, judgement, started_ns)
-
-    @staticmethod
-    def _preprocess(body: bytes, record: RequestRecord) -> str:
-        """Judge the body by the contract, then clean its text for the model."""
-        with record.stage("sentiment.preprocess") as stage:
-            request: SentimentRequest = read_request(body)
-            record.set(input_length=len(request.text))
-            cleaned = clean(request.text)
-            stage.set(input_length=len(request.text), cleaned_length=len(cleaned))
-        return cleaned
 
     @staticmethod
     async def _judged(send: Send, judgement: Judgement, started_ns: int) -> None:

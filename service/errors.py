@@ -8,7 +8,17 @@ from typing import Final, Literal
 
 __all__ = ["REASONS", "Field", "Reason", "Refusal", "error_body"]
 
-Reason = Literal["schema", "too_long", "illegal_characters", "body_too_large", "not_found", "method", "other"]
+Reason = Literal[
+    "schema",
+    "too_long",
+    "illegal_characters",
+    "body_too_large",
+    "not_found",
+    "method",
+    "queue_full",
+    "rate_limited",
+    "other",
+]
 Field = Literal["text", "product_id", "body", "content-type"]
 
 REASONS: Final[tuple[Reason, ...]] = (
@@ -18,6 +28,8 @@ REASONS: Final[tuple[Reason, ...]] = (
     "body_too_large",
     "not_found",
     "method",
+    "queue_full",
+    "rate_limited",
     "other",
 )
 """Every reason there is; the labels of `model_refused_total`."""

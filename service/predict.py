@@ -2,22 +2,24 @@
 
 Three things have names of their own in the row: waiting for a thread (`scheduler.dispatch`, queue_wait_ns), the
 tokenizer, the model. What goes wrong behind the contract never becomes a 500: the caller gets a degraded answer with
-the reason, and the row keeps it.
+the reason, and the row keeps it; who finds no room in front of the model is told when to come back.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from service.backend import Answer, Backend, infer, pad
-from service.executor import BoundedExecutor, DeadlineExceeded, QueueFull
-from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
+from service.backend import Backend
+from service.body_limit import Disconnected
+from service.errors import Refusal
+from service.recording import RequestRecord
+from service.scheduler.dispatcher import Scheduler
+from service.scheduler.patience import Receive
+from service.scheduler.ticket import DeadlineExceeded, Overloaded, RateLimited
 
 __all__ = ["Degraded", "Judgement", "Predictor", "softmax"]
 
@@ -57,79 +59,68 @@ def softmax(logits: Sequence[float], temperature: float) -> list[float]:
     return [weight / total for weight in weights]
 
 
-class _Work:
-    """What a thread does for one request. It writes to the row only while somebody still waits for the answer."""
-
-    __slots__ = ("_backend", "_record", "_text", "_until_ns", "tokens", "waited_ns")
-
-    def __init__(self, backend: Backend, text: str, record: RequestRecord, seconds: float) -> None:
-        self._backend = backend
-        self._text = text
-        self._record = record
-        self._until_ns = time.perf_counter_ns() + int(seconds * 1e9)
-        self.tokens = -1
-        self.waited_ns = 0
-
-    def detach(self) -> None:
-        """Keep away from the row from now on: its request is over, and its open slot may be another's."""
-        self._record = NO_RECORD
-
-    def __call__(self, waited_ns: int) -> Answer:
-        backend = self._backend
-        self.waited_ns = waited_ns
-        with self._record.stage("sentiment.tokenizer") as stage:
-            encoded = backend.encode(self._text)
-            ids, mask = pad([encoded.ids])
-            self.tokens = encoded.tokens
-            width = ids.shape[1]
-            stage.set(
-                tokens=encoded.tokens,
-                truncated=encoded.truncated,
-                seq_len=width,
-                padding_ratio=1.0 - len(encoded.ids) / width,
-            )
-        left = (self._until_ns - time.perf_counter_ns()) / 1e9
-        return infer(backend, ids, mask, self, left)
-
-    def stage(self, name: str, /, **attributes: Attribute) -> AbstractContextManager[StageHandle]:
-        """Enter a stage of the request, if somebody still waits for it."""
-        return self._record.stage(name, **attributes)
-
-
 class Predictor:
-    """Judges texts by handing them to the executor.
+    """Judges texts by handing them to the scheduler.
 
     Args:
-        executor: Where the work is done.
-        deadline_seconds: Most time from handing over to the answer.
+        scheduler: Decides when a text comes to the model.
     """
 
-    def __init__(self, executor: BoundedExecutor, deadline_seconds: float) -> None:
-        self._executor = executor
-        self._deadline_seconds = deadline_seconds
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
 
-    async def judge(self, backend: Backend, text: str, record: RequestRecord) -> Judgement:
-        """Return the judgement of a cleaned text; it always returns one, at the latest at the deadline."""
-        work = _Work(backend, text, record, self._deadline_seconds)
-        with record.stage("scheduler.dispatch") as stage:
+    async def judge(
+        self,
+        backend: Backend,
+        text: str,
+        record: RequestRecord,
+        *,
+        vip: bool = False,
+        receive: Receive | None = None,
+    ) -> Judgement:
+        """Return the judgement of a cleaned text, at the latest at the deadline.
+
+        Args:
+            backend: The model.
+            text: The cleaned text.
+            record: The request's row.
+            vip: Whether it goes first; a VIP is never refused, at worst its answer is degraded.
+            receive: The ASGI callable, asked whether the client is still there.
+
+        Raises:
+            Refusal: 429 if there are too many requests.
+            Disconnected: If the client went away.
+        """
+        scheduler = self._scheduler
+        lane = scheduler.lane_of(len(text), vip=vip)
+        with record.stage("scheduler.dispatch", queue=lane, queue_depth=scheduler.lanes.depth(lane)) as stage:
+            ticket = scheduler.new_ticket(text, record, lane)
             try:
-                answer = await self._executor.run(work, self._deadline_seconds)
-            except QueueFull:
-                return self._unheard("queue_full", record)
+                answer = await scheduler.run(backend, ticket, receive)
+            except Overloaded as error:
+                if vip:
+                    return self._unheard("queue_full", record)
+                raise _come_again(error) from None
             except DeadlineExceeded:
                 return self._unheard("deadline", record)
+            except Disconnected:
+                raise
             except Exception as error:  # noqa: BLE001 - whatever a backend throws; said in the row and the log
                 _log.warning("model error: %s", type(error).__name__)
-                record.set(error_type=type(error).__name__)
+                record.set(error_type=type(error).__name__, batch_id=ticket.batch_id)
                 return self._unheard("model_error", record)
-            finally:
-                work.detach()
-            stage.set(queue_wait_ns=work.waited_ns)
+            stage.set(queue_wait_ns=ticket.waited_ns)
         with record.stage("postprocess.confidence"):
             probabilities = softmax(answer.logits[0].tolist(), backend.temperature)
             confidence = max(probabilities)
             label = backend.labels[probabilities.index(confidence)]
-            record.set(tokens=work.tokens, confidence=confidence, label=label, model_version=answer.version)
+            record.set(
+                tokens=ticket.tokens,
+                confidence=confidence,
+                label=label,
+                model_version=answer.version,
+                batch_id=ticket.batch_id,
+            )
         if answer.degraded is not None:
             record.degraded("fallback")
             return Judgement(label, confidence, "fallback")
@@ -138,3 +129,16 @@ class Predictor:
     def _unheard(self, reason: Literal["deadline", "queue_full", "model_error"], record: RequestRecord) -> Judgement:
         record.degraded(reason)
         return _UNHEARD[reason]
+
+
+def _come_again(error: Overloaded) -> Refusal:
+    """Return the refusal of a request for which there is no room, with when there may be."""
+    limited = isinstance(error, RateLimited)
+    seconds = max(1, math.ceil(error.retry_seconds))
+    why = "more requests a second than the service takes" if limited else "the queue in front of the model is full"
+    return Refusal(
+        429,
+        "rate_limited" if limited else "queue_full",
+        f"{why}; ask again in {seconds} s",
+        headers={"retry-after": str(seconds)},
+    )

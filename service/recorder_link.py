@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Final
 
 from fastapi import FastAPI
 
-from probes import Identity, Recorder, attach, current, define_stage
+from probes import Identity, Record, Recorder, attach, batch_stage, current, define_stage
+from probes.plan import FIXED_INDEX
+from probes.span_ids import stage_salt, stage_span_id
 from service.lifecycle import Phase
-from service.recording import NO_RECORD, RequestRecord
+from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
 
-__all__ = ["RecorderLink", "define_stages"]
+__all__ = ["RecorderLink", "define_stages", "traceparent"]
+
+_SPAN_ID: Final = FIXED_INDEX["span_id"]
 
 
-def define_stages() -> None:
-    """Declare the service's stages and the types of their attributes, so that they share one revision of the rows."""
-    define_stage("sentiment.preprocess", cpu=True, input_length=int, cleaned_length=int)
-    define_stage("scheduler.dispatch", queue_wait_ns=int)
+def define_stages(*, triton: bool = False) -> None:
+    """Declare the service's stages and the types of their attributes, so that they share one revision of the rows.
+
+    Args:
+        triton: Those of a model behind Triton as well; each stage makes every row longer.
+    """
+    define_stage("sentiment.preprocess", cpu=True, input_length=int, cleaned_length=int, language=str)
+    define_stage("scheduler.dispatch", queue_wait_ns=int, queue=str, queue_depth=int)
     define_stage(
         "sentiment.tokenizer",
         parent="scheduler.dispatch",
@@ -24,16 +34,50 @@ def define_stages() -> None:
         truncated=bool,
         seq_len=int,
         padding_ratio=float,
+        widest=bool,
     )
+    if triton:
+        _define_triton()
     define_stage(
         "model.forward",
-        parent="scheduler.dispatch",
+        parent="triton.client" if triton else "scheduler.dispatch",
         seq_len=int,
         batch_size=int,
         device_type=str,
         model_version=str,
     )
     define_stage("postprocess.confidence")
+
+
+def _define_triton() -> None:
+    define_stage(
+        "triton.client",
+        parent="scheduler.dispatch",
+        batch_size=int,
+        seq_len=int,
+        pool_wait_ns=int,
+        serialize_ns=int,
+        wait_ns=int,
+        deserialize_ns=int,
+        status=int,
+        error=str,
+    )
+    define_stage("fallback.cpu", parent="scheduler.dispatch", because=str, batch_size=int)
+    define_stage("vectorizer", parent="fallback.cpu", seq_len=int, model_version=str)
+
+
+def traceparent(record: RequestRecord, stage: str) -> str:
+    """Return the W3C header that makes another process' spans children of a stage of the request, or "" without a row.
+
+    Args:
+        record: The request's row.
+        stage: The stage in which the other process is asked.
+    """
+    if not isinstance(record, Record):
+        return ""
+    span = stage_span_id(record.row[_SPAN_ID], stage_salt(stage))
+    # 01: recorded. Whether the exporter keeps the spans is decided when the request has ended.
+    return f"00-{record.trace_id}-{span:016x}-01"
 
 
 class RecorderLink:
@@ -44,17 +88,26 @@ class RecorderLink:
         enabled: False attaches nothing.
         config: Fingerprint of the settings, for the ring's header.
         build: Commit of the build, for the ring's header.
+        triton: Whether the model is behind Triton.
     """
 
-    def __init__(self, app: FastAPI, *, enabled: bool, config: str, build: str) -> None:
+    def __init__(self, app: FastAPI, *, enabled: bool, config: str, build: str, triton: bool = False) -> None:
         self._recorder: Recorder | None = None
         if enabled:
-            define_stages()
+            define_stages(triton=triton)
             self._recorder = attach(app, service="sentiment", identity=Identity(build=build, config=config))
 
     def record(self) -> RequestRecord:
         """Return the row of the request that runs in this context, or what takes its place."""
         return current() or NO_RECORD
+
+    @staticmethod
+    def batch_stage(
+        records: Sequence[RequestRecord], name: str, batch_id: int, attributes: dict[str, Attribute]
+    ) -> AbstractContextManager[StageHandle]:
+        """Enter one stage of many rows, those that there are."""
+        rows = [record for record in records if isinstance(record, Record)]
+        return batch_stage(rows, name, batch_id, **attributes)
 
     def phase(self, phase: Phase) -> None:
         """Tell the recorder where the service stands."""

@@ -51,20 +51,44 @@ class Settings(BaseSettings):
     admin_port: _Port
     model_dir: Path
     model_retry_seconds: _Seconds
+    backend: Literal["onnx", "triton"]
+    triton_host: str
+    triton_port: _Port
+    triton_connections: int = Field(ge=1, le=512)
+    triton_timeout_seconds: _Seconds
+    triton_pad_tokens: int = Field(ge=0, le=8192)
+    triton_version: Literal["1", "2"]
     memory_reserve_bytes: int = Field(ge=0)
     body_limit_bytes: int = Field(ge=1024, le=16 * 1024 * 1024)
     receive_timeout_seconds: _Seconds
     deadline_seconds: _Seconds
     inference_threads: int = Field(ge=1, le=64)
     queue_places: int = Field(ge=1, le=100_000)
+    vip_places: int = Field(ge=1, le=100_000)
+    vip_product_ids: Annotated[tuple[str, ...], NoDecode]
+    vip_product_prefixes: Annotated[tuple[str, ...], NoDecode]
+    vip_key_file: Path | None
+    long_text_characters: int = Field(ge=0, le=100_000)
+    long_places: int = Field(ge=1, le=100_000)
+    scheduler_batching: bool
+    batch_size: int = Field(ge=1, le=256)
+    batch_wait_seconds: _Seconds
+    knee_rps: float = Field(ge=0, le=1e6, allow_inf_nan=False)
+    knee_share: float = Field(gt=0, le=1)
     keep_alive_seconds: int = Field(ge=1, le=3600)
     shutdown_seconds: int = Field(ge=1, le=3600)
     live_tick_limit_seconds: _Seconds
     recorder: bool
+    records_dir: Path | None
+    dead_letter_bytes: int = Field(ge=64 * 1024, le=1024**3)
+    dead_letter_text: Literal["shape", "masked"]
+    pii_mask_format: Literal["1", "2"]
+    audit_bytes: int = Field(ge=64 * 1024, le=1024**3)
+    audit_shares: dict[Literal["protocol", "schema", "pii", "quality"], Annotated[float, Field(ge=0, le=1)]]
     middleware: Annotated[tuple[str, ...], NoDecode]
     log_level: Literal["debug", "info", "warning", "error"]
 
-    @field_validator("middleware", mode="before")
+    @field_validator("middleware", "vip_product_ids", "vip_product_prefixes", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         """Read the environment's form, names parted by commas; a JSON list would be one more way to mistype it."""
@@ -85,9 +109,17 @@ class Settings(BaseSettings):
         return (init_settings,)
 
     @property
+    def model_threads(self) -> int:
+        """Threads that tokenize and run the model; with Triton most of them wait for it."""
+        return (
+            self.inference_threads if self.backend == "onnx" else max(self.inference_threads, self.triton_connections)
+        )
+
+    @property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that tell two configurations apart; which port or host it is does not matter."""
-        told = self.model_dump_json(exclude={"host", "port", "admin_host", "admin_port"})
+        places = {"host", "port", "admin_host", "admin_port", "triton_host", "triton_port", "records_dir"}
+        told = self.model_dump_json(exclude=places)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from service.admin import AdminServer, AdminView, admin_app, bind
-from service.backend import Backend
-from service.executor import BoundedExecutor
+from service.backend import Backend, SupportsCalls
+from service.executor import Executor
 from service.identity import version
 from service.lifecycle import Lifecycle, Phase, State
 from service.loop_tick import LoopTick
@@ -47,7 +47,8 @@ class Worker:
     def __init__(self, settings: Settings, load: Callable[[], Backend], telemetry: Telemetry, build: str) -> None:
         self.settings = settings
         self.tick = LoopTick()
-        self.executor = BoundedExecutor(settings.inference_threads, settings.queue_places)
+        self.executor = Executor(settings.model_threads)
+        self.vip_executor = Executor(1, "inference-vip")
         self.lifecycle = Lifecycle(load, settings.model_retry_seconds, self._on_phase)
         self.admin: AdminServer | None = None
         self._accepts = True
@@ -60,7 +61,8 @@ class Worker:
         backend = self.lifecycle.backend
         model = backend.version if backend is not None else ""
         phase = self.state.phase
-        return Snapshot(*self._build, model, self.settings.fingerprint, phase, self._telemetry.loss())
+        calls = backend.snapshot() if isinstance(backend, SupportsCalls) else None
+        return Snapshot(*self._build, model, self.settings.fingerprint, phase, self._telemetry.loss(), calls)
 
     @property
     def state(self) -> State:
@@ -78,6 +80,7 @@ class Worker:
         """Start the admin port, then the model's loading; must be called in the service's event loop."""
         self.tick.start()
         self.executor.start()
+        self.vip_executor.start()
         if self.admin is None:
             self._start_admin()
         self.lifecycle.start()
@@ -94,6 +97,7 @@ class Worker:
         self.lifecycle.stop()
         self.tick.stop()
         self.executor.close()
+        self.vip_executor.close()
         if self.admin is not None:
             self.admin.stop()
 

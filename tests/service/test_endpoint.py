@@ -358,18 +358,114 @@ async def test_late_model_gives_a_degraded_answer(
 async def test_hung_model_does_not_pile_up_work(
     serve: Any, until: Any, fake_backend: Any, good: dict[str, str]
 ) -> None:
-    """Once every place is taken by work that nobody waits for any more, the next answer comes at once."""
+    """While the model hangs, only its thread and what was ready ahead of it are held; the rest leaves no trace."""
     told = {"deadline_seconds": 0.02, "queue_places": 3, "inference_threads": 1}
     async with serve(fake_backend, **told) as (client, app):
         fake_backend.gate.clear()
         reasons = [(await client.post(URL, json=good)).headers["x-degraded"] for _ in range(6)]
-        assert app.state.worker.executor.pending == 3
+        assert app.state.worker.executor.pending == 2
         fake_backend.gate.set()
         await until(lambda: app.state.worker.executor.pending == 0)
         healed = await client.post(URL, json=good)
-    assert reasons == ["deadline"] * 3 + ["queue_full"] * 3
+    assert reasons == ["deadline"] * 6
     assert "x-degraded" not in healed.headers
     # Warm-up, the one that hung, and the last: what was abandoned in the queue was never run.
+    assert fake_backend.forwards == 3
+
+
+async def test_full_queue_is_429_with_a_time_to_come_back(
+    serve: Any, judge: Any, until: Any, fake_backend: Any, good: dict[str, str]
+) -> None:
+    """Who finds no place is told at once when to ask again; a VIP gets a degraded answer instead."""
+    told = {"deadline_seconds": 20, "queue_places": 2, "vip_places": 1, "inference_threads": 1}
+    told |= {"vip_product_prefixes": ("VI",)}
+    vip = good | {"product_id": "VI00000001"}
+    async with serve(fake_backend, **told) as (client, app):
+        fake_backend.gate.clear()
+        # The thread, one ahead of it and two places; for VIPs their own thread and one place.
+        held = [asyncio.create_task(client.post(URL, json=good)) for _ in range(4)]
+        await until(lambda: app.state.worker.executor.pending == 2)
+        held += [asyncio.create_task(client.post(URL, json=vip)) for _ in range(2)]
+        await until(lambda: app.state.worker.vip_executor.pending == 1)
+        await asyncio.sleep(0.05)
+        refused = await client.post(URL, json=good)
+        unheard = await client.post(URL, json=vip)
+        fake_backend.gate.set()
+        answered = [response.status_code for response in await asyncio.gather(*held)]
+    assert (refused.status_code, judge.answer(refused)["error"]["reason"]) == (429, "queue_full")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert (unheard.status_code, unheard.headers["x-degraded"]) == (200, "queue_full")
+    assert answered == [200] * 6
+
+
+async def test_more_than_the_share_of_the_knee_is_429(serve: Any, judge: Any, good: dict[str, str]) -> None:
+    """The bucket holds a second's worth; VIPs pass whatever is in it."""
+    told = {"knee_rps": 4, "knee_share": 0.5, "vip_product_ids": ("VI00000001",)}
+    async with serve(**told) as (client, _app):
+        answers = [await client.post(URL, json=good) for _ in range(3)]
+        vip = await client.post(URL, json=good | {"product_id": "VI00000001"})
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert judge.answer(answers[2])["error"]["reason"] == "rate_limited"
+    assert answers[2].headers["retry-after"] == "1"
+    assert vip.status_code == 200
+
+
+async def test_ten_thousand_at_once_are_answered_or_told_to_come_back(serve: Any, good: dict[str, str]) -> None:
+    """A flood fills the places and no more; afterwards everything is as before."""
+    body = json.dumps(good).encode()
+    statuses: dict[int, int] = {}
+    async with serve(queue_places=50, recorder=False) as (client, app):
+
+        async def one() -> None:
+            async def receive() -> dict[str, Any]:
+                return {"type": "http.request", "body": body, "more_body": False}
+
+            async def send(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    statuses[message["status"]] = statuses.get(message["status"], 0) + 1
+
+            scope = {"type": "http", "method": "POST", "path": URL, "headers": [(b"content-type", b"application/json")]}
+            await app(scope | {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}, receive, send)
+
+        await asyncio.gather(*(one() for _ in range(10_000)))
+        after = await client.post(URL, json=good)
+    assert set(statuses) == {200, 429}
+    assert sum(statuses.values()) == 10_000
+    assert statuses[200] >= 50
+    assert (after.status_code, "x-degraded" in after.headers) == (200, False)
+
+
+async def test_client_that_leaves_while_it_waits_is_not_worked_for(
+    serve: Any, until: Any, fake_backend: Any, good: dict[str, str]
+) -> None:
+    """A disconnect after the whole body is seen, the request leaves its queue, and nobody is answered."""
+    gone = asyncio.Event()
+    sent: list[Any] = []
+    messages = [{"type": "http.request", "body": json.dumps(good).encode(), "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if messages:
+            return messages.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": URL, "headers": [(b"content-type", b"application/json")]}
+    scope |= {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}
+    async with serve(fake_backend, deadline_seconds=20, inference_threads=1) as (client, app):
+        fake_backend.gate.clear()
+        held = [asyncio.create_task(client.post(URL, json=good)) for _ in range(2)]
+        await until(lambda: app.state.worker.executor.pending == 2)
+        leaving = asyncio.create_task(app(scope, receive, send))
+        await asyncio.sleep(0.05)
+        gone.set()
+        await asyncio.wait_for(leaving, 10)
+        fake_backend.gate.set()
+        await asyncio.gather(*held)
+    assert sent == []
+    # Warm-up and the two that stayed.
     assert fake_backend.forwards == 3
 
 

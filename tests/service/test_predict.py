@@ -12,9 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.executor import BoundedExecutor
+from service.executor import Executor
 from service.predict import Predictor, softmax
+from service.recorder_link import RecorderLink
 from service.recording import Attribute, StageHandle
+from service.scheduler.dispatcher import Scheduler, SchedulerRules
+from service.scheduler.lanes import LaneRules
 
 LOGITS = st.lists(st.floats(-1e30, 1e30), min_size=3, max_size=3)
 
@@ -72,10 +75,12 @@ async def test_late_work_enters_no_stage_of_an_answered_request(make_backend: An
         return encode(text)
 
     backend.encode = held
-    executor = BoundedExecutor(threads=1, places=2)
+    executor = Executor(threads=1)
     executor.start()
     record = ListedRecord()
-    judgement = await Predictor(executor, 0.05).judge(backend, "good", record)
+    rules = SchedulerRules(LaneRules({"vip": 1, "normal": 1, "long": 1}, 1, 0), deadline_seconds=0.05)
+    scheduler = Scheduler(executor, executor, rules, RecorderLink.batch_stage)
+    judgement = await Predictor(scheduler).judge(backend, "good", record)
     assert entered.is_set()
     gate.set()
     await until(lambda: executor.pending == 0)

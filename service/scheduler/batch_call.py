@@ -1,0 +1,135 @@
+"""One batch through the model, in a thread: tokenized one by one, padded to one tensor, sent as one call.
+
+A row of a request that nobody waits for any more is left out before the call, and kept away from afterwards. Where a
+whole batch fails, its requests are sent again one by one: one bad row must not cost seven others their answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from service.backend import Answer, Backend, Encoded, infer, pad
+from service.recorder_link import traceparent
+from service.recording import Attribute, RequestRecord, StageHandle
+from service.scheduler.ticket import DeadlineExceeded, Ticket
+
+__all__ = ["BatchCall", "BatchStage", "Result"]
+
+Result = Answer | Exception
+
+
+class BatchStage(Protocol):
+    """Enters one stage of many rows; `RecorderLink.batch_stage` is one."""
+
+    def __call__(
+        self, records: Sequence[RequestRecord], name: str, batch_id: int, attributes: dict[str, Attribute]
+    ) -> AbstractContextManager[StageHandle]:
+        """Return the stage, entered in every row."""
+
+
+class _Rows:
+    """Tells the stages of one call to the rows of its batch."""
+
+    def __init__(self, tickets: Sequence[Ticket], number: int, batch_stage: BatchStage) -> None:
+        self._tickets = tickets
+        self._number = number
+        self._batch_stage = batch_stage
+
+    def stage(self, name: str, /, **attributes: Attribute) -> AbstractContextManager[StageHandle]:
+        """Enter a stage of all of them."""
+        if len(self._tickets) == 1:
+            return self._tickets[0].record.stage(name, **attributes)
+        return self._batch_stage([ticket.record for ticket in self._tickets], name, self._number, attributes)
+
+    def traceparent(self, stage: str) -> str:
+        """Return the header for a process that is asked in a stage; of a batch the first request is its parent."""
+        return traceparent(self._tickets[0].record, stage)
+
+
+class BatchCall:
+    """What a thread does for one batch.
+
+    Args:
+        backend: The model.
+        tickets: The requests.
+        number: Number of the batch, for the rows.
+        batch_stage: Enters a stage of many rows.
+        clock: Nanoseconds, as in the tickets.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        tickets: Sequence[Ticket],
+        number: int,
+        batch_stage: BatchStage,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.tickets = tickets
+        self.number = number
+        self.seconds = 0.0
+        self._backend = backend
+        self._batch_stage = batch_stage
+        self._clock = clock
+
+    def __call__(self) -> list[Result]:
+        """Return a result for each request, in their order."""
+        started = self._clock()
+        results: dict[int, Result] = {}
+        encoded: list[tuple[Ticket, Encoded, StageHandle]] = []
+        for ticket in self.tickets:
+            # Whoever left or was too late while the batch waited for its thread.
+            if ticket.future.done():
+                results[id(ticket)] = DeadlineExceeded()
+                continue
+            ticket.waited_ns = started - ticket.entered_ns
+            ticket.batch_id = self.number
+            try:
+                encoded.append(self._encode(ticket))
+            except Exception as error:  # noqa: BLE001 - whatever a tokenizer throws is this request's alone
+                results[id(ticket)] = error
+        if encoded:
+            results |= self._send(encoded)
+        self.seconds = (self._clock() - started) / 1e9
+        return [results[id(ticket)] for ticket in self.tickets]
+
+    def _encode(self, ticket: Ticket) -> tuple[Ticket, Encoded, StageHandle]:
+        with ticket.record.stage("sentiment.tokenizer") as stage:
+            found = self._backend.encode(ticket.text)
+            ticket.tokens = found.tokens
+            width = max(1, len(found.ids))
+            stage.set(tokens=found.tokens, truncated=found.truncated, seq_len=width, padding_ratio=0.0)
+        return ticket, found, stage
+
+    def _send(self, encoded: Sequence[tuple[Ticket, Encoded, StageHandle]]) -> dict[int, Result]:
+        """Send one tensor; if that fails, one for each request."""
+        tickets = [ticket for ticket, _, _ in encoded]
+        ids, mask = pad([found.ids for _, found, _ in encoded])
+        width = ids.shape[1]
+        if len(encoded) > 1 or width > len(encoded[0][1].ids):
+            for _, found, stage in encoded:
+                used = len(found.ids)
+                # `widest` names who the others were padded for.
+                stage.set(seq_len=width, padding_ratio=1.0 - used / width, widest=used == width)
+        left = (max(ticket.deadline_ns for ticket in tickets) - self._clock()) / 1e9
+        try:
+            answer = infer(self._backend, ids, mask, _Rows(tickets, self.number, self._batch_stage), left)
+        except Exception as error:  # noqa: BLE001 - whatever a backend throws; handed to those who wait
+            if len(encoded) == 1:
+                return {id(tickets[0]): error}
+            return self._one_by_one(encoded, error)
+        logits, degraded, version = answer
+        return {id(t): Answer(logits[i : i + 1], degraded, version) for i, t in enumerate(tickets)}
+
+    def _one_by_one(
+        self, encoded: Sequence[tuple[Ticket, Encoded, StageHandle]], error: Exception
+    ) -> dict[int, Result]:
+        results: dict[int, Result] = {}
+        for one in encoded:
+            ticket = one[0]
+            late = self._clock() >= ticket.deadline_ns or ticket.future.done()
+            results |= {id(ticket): error} if late else self._send([one])
+        return results

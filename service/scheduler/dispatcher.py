@@ -1,0 +1,213 @@
+"""The scheduler: takes requests into their queues and hands batches to threads; all of it in the event loop.
+
+Since only the loop's thread touches it there is no lock. A batch goes to a thread as soon as a queue is ripe and a
+thread is free; VIPs have a thread of their own beside, so that a model that hangs for others is not their queue. What
+is late, or whose client left, is taken out of its queue; once it runs its result is abandoned.
+
+Memory: the places of the queues, and a batch for each thread and each place ahead of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from service.backend import Answer, Backend
+from service.executor import Executor
+from service.recording import RequestRecord
+from service.scheduler.batch_call import BatchCall, BatchStage, Result
+from service.scheduler.bucket import TokenBucket
+from service.scheduler.lanes import Lane, LaneRules, Lanes
+from service.scheduler.memory import MemoryGate
+from service.scheduler.patience import Patience, Receive
+from service.scheduler.ticket import Overloaded, RateLimited, Ticket
+
+__all__ = ["Scheduler", "SchedulerRules"]
+
+MEMORY_SCAN_SECONDS: Final = 0.005
+"""Between two looks at a device that has no room; requirements B4 (scan 5 ms)."""
+_RETRY_MOST_SECONDS: Final = 30.0
+_SMOOTHING: Final = 0.1
+
+
+@dataclass(frozen=True)
+class SchedulerRules:
+    """What can be set.
+
+    Attributes:
+        lanes: Bounds of the queues and of a batch.
+        deadline_seconds: Most time from a request's coming to its answer.
+        long_characters: Texts with more characters wait in a queue of their own; 0: none does.
+        ahead: Batches that may wait in front of each busy thread.
+        rate: Requests a second that are let in; 0: all.
+    """
+
+    lanes: LaneRules
+    deadline_seconds: float
+    long_characters: int = 0
+    ahead: int = 0
+    rate: float = 0.0
+
+
+class Scheduler:
+    """Decides who is answered when.
+
+    Args:
+        executor: Threads for everybody.
+        vip_executor: The thread that only VIPs use.
+        rules: The settings.
+        batch_stage: Enters a stage of many rows.
+        gate: Knows whether a device has room for a batch.
+        clock: Nanoseconds.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        vip_executor: Executor,
+        rules: SchedulerRules,
+        batch_stage: BatchStage,
+        *,
+        gate: MemoryGate | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.lanes: Lanes[Ticket] = Lanes(rules.lanes)
+        self._executor = executor
+        self._vip_executor = vip_executor
+        self._rules = rules
+        self._batch_stage = batch_stage
+        self._gate = gate or MemoryGate()
+        self._clock = clock
+        self._bucket = TokenBucket(rules.rate, clock() / 1e9)
+        self._slots = executor.threads * (1 + rules.ahead)
+        # One thread is left to the others, if there are two.
+        self._long_slots = max(1, executor.threads - 1)
+        self._running: dict[Lane, int] = {"vip": 0, "normal": 0, "long": 0}
+        self._vip_own = 0
+        self._numbers = itertools.count(1)
+        self._row_seconds = 0.0
+        self._backend: Backend | None = None
+        self._wakeup: asyncio.TimerHandle | None = None
+
+    def lane_of(self, characters: int, *, vip: bool) -> Lane:
+        """Return the queue of a text."""
+        if vip:
+            return "vip"
+        return "long" if 0 < self._rules.long_characters < characters else "normal"
+
+    async def run(self, backend: Backend, ticket: Ticket, receive: Receive | None = None) -> Answer:
+        """Wait for a request's turn and for its answer.
+
+        Args:
+            backend: The model.
+            ticket: The request.
+            receive: The ASGI callable, asked whether the client is still there.
+
+        Raises:
+            DeadlineExceeded: If the answer is not there in time.
+            Disconnected: If the client went away.
+            RateLimited: If there are more a second than may be; VIPs count, and are not held back.
+            Overloaded: If its queue is full.
+            Exception: What the backend raised.
+        """
+        self._backend = backend
+        lane = ticket.lane
+        if wait := self._bucket.take(ticket.entered_ns / 1e9, forced=lane == "vip"):
+            raise RateLimited(wait)
+        if not self.lanes.put(lane, ticket):
+            raise Overloaded(self._drain_seconds(lane))
+        self.dispatch()
+        patience = Patience(ticket, receive, self._rules.deadline_seconds)
+        try:
+            return await ticket.future
+        finally:
+            patience.end()
+            ticket.detach()
+            self.lanes.discard(lane, ticket)
+
+    def new_ticket(self, text: str, record: RequestRecord, lane: Lane) -> Ticket:
+        """Return the ticket of a request that comes now."""
+        now = self._clock()
+        deadline = now + int(self._rules.deadline_seconds * 1e9)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        return Ticket(text, record, lane, entered_ns=now, deadline_ns=deadline, future=future)
+
+    def dispatch(self) -> None:
+        """Hand over what can be handed over now, and come back when more can."""
+        backend = self._backend
+        if backend is None or not self.lanes.waiting:
+            return
+        if not self._vip_own and (batch := self.lanes.take_vip(self._fits)):
+            self._vip_own = 1
+            self._hand_over(backend, batch, self._vip_executor, "vip", own=True)
+        now = self._clock()
+        while self._busy < self._slots and (taken := self.lanes.take(now, self._allowed, self._fits)):
+            lane, batch = taken
+            self._running[lane] += 1
+            self._hand_over(backend, batch, self._executor, lane, own=False)
+        if self.lanes.waiting and self._busy < self._slots:
+            self._come_back(now)
+
+    @property
+    def _busy(self) -> int:
+        return sum(self._running.values())
+
+    def _allowed(self, lane: Lane) -> bool:
+        return lane != "long" or self._running["long"] < self._long_slots
+
+    def _fits(self, batch: list[Ticket]) -> bool:
+        return self._gate.allows(_cells(batch))
+
+    def _come_back(self, now: int) -> None:
+        if self._wakeup is not None:
+            return
+        due = self.lanes.due_ns(now)
+        # Nothing becomes ripe: a device has no room, or long texts wait for their thread, whose end wakes us as well.
+        seconds = MEMORY_SCAN_SECONDS if due is None else max(0.0, due / 1e9)
+        self._wakeup = asyncio.get_running_loop().call_later(seconds, self._woken)
+
+    def _woken(self) -> None:
+        self._wakeup = None
+        self.dispatch()
+
+    def _hand_over(self, backend: Backend, batch: list[Ticket], executor: Executor, lane: Lane, *, own: bool) -> None:
+        call = BatchCall(backend, batch, next(self._numbers), self._batch_stage, self._clock)
+        cells = _cells(batch)
+
+        def work() -> list[Result]:
+            before = self._gate.free()
+            results = call()
+            self._gate.learn(cells, before, self._gate.free())
+            return results
+
+        def settle(results: list[Result] | None, error: Exception | None) -> None:
+            if own:
+                self._vip_own = 0
+            else:
+                self._running[lane] -= 1
+            self._learn_pace(call.seconds / len(batch))
+            for at, ticket in enumerate(batch):
+                ticket.settle(results[at] if results is not None else error or RuntimeError("no result"))
+            self.dispatch()
+
+        executor.post(work, settle)
+
+    def _learn_pace(self, seconds: float) -> None:
+        """Take note of a request's share of its batch's time."""
+        before = self._row_seconds or seconds
+        self._row_seconds = before + _SMOOTHING * (seconds - before)
+
+    def _drain_seconds(self, lane: Lane) -> float:
+        """Return when those who wait in a queue will have been served, at the pace of late."""
+        seconds = self.lanes.depth(lane) * self._row_seconds / self._executor.threads
+        return min(_RETRY_MOST_SECONDS, max(1.0, math.ceil(seconds)))
+
+
+def _cells(batch: list[Ticket]) -> int:
+    """Return the size of a batch as the memory gate counts it."""
+    return len(batch) * max(len(ticket.text) for ticket in batch)

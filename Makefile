@@ -71,6 +71,6 @@ lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew
 	printf 'cython\nhatchling\n' | $(IMAGE) - -o docker/requirements-build.lock
 
 clean: ## remove what was built here
-	rm -rf .venv .tools build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .tools build dist probes/_core-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .PHONY: help setup demo check test quick bench generate golden lock clean

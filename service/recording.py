@@ -33,6 +33,9 @@ class RequestRecord(Protocol):
     def degraded(self, reason: str) -> None:
         """Say why the request gets a degraded answer."""
 
+    def low_quality(self) -> None:
+        """Mark the request's input as one of low quality."""
+
 
 class _NoStage:
     def __enter__(self) -> _NoStage:
@@ -64,6 +67,9 @@ class _NoRecord:
 
     def degraded(self, reason: str) -> None:
         """Forget the reason."""
+
+    def low_quality(self) -> None:
+        """Forget the mark."""
 
 
 NO_RECORD: Final[RequestRecord] = _NoRecord()

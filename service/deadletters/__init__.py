@@ -1,0 +1,1 @@
+"""Requests that failed the contract, kept on disk without what they said about anybody."""

@@ -19,7 +19,7 @@ __all__ = ["check_compose"]
 # What may lack a health check, and why.
 WITHOUT_HEALTH_CHECK = {"collector": "its image holds no program to run one"}
 # A mount that may be missing: the profile is there before what it serves.
-NOT_YET = {"triton": "the model repository comes with the serving side; INFERDECK_MODEL_REPOSITORY names one of yours"}
+NOT_YET = {"triton": "a repository is laid out for it by hand; INFERDECK_MODEL_REPOSITORY names another one"}
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY")
 _PINNED = re.compile(r"[^:@\s]+(?::\d+/[^:@\s]+)?:(?!latest$)[A-Za-z0-9._-]+(@sha256:[0-9a-f]{64})?")
 Finding = tuple[int, str, str]

@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from exporters.aggregate_scheduler import count_scheduling
+from exporters.input_counts import count_inputs
 from exporters.names import INPUT_BUCKETS, METRICS, OTHER, OUTCOMES
 from exporters.totals import Labels, Totals
 
@@ -52,9 +54,11 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
     for metric, column in (("model_input_length_characters", "input_length"), ("model_input_tokens", "tokens")):
         values = rows[column][rows[column] >= 0]
         _observe(delta, metric, [()], np.zeros(len(values), np.int64), values)
+    count_inputs(rows, strings, delta)
     _observe_confidence(rows, strings, delta)
     _observe_filters(rows, strings, delta)
     _observe_stages(rows, stages, delta)
+    count_scheduling(rows, strings, delta, _observe)
     return delta
 
 

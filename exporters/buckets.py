@@ -13,6 +13,7 @@ __all__ = [
     "LENGTH_BUCKETS",
     "STAGE_BUCKETS",
     "TOKEN_BUCKETS",
+    "WAIT_BUCKETS",
 ]
 
 # Neighbours lie within a factor of 1.6, so that a quantile is known to that factor; 0.3, 0.8, 1.5 s are the objectives.
@@ -31,6 +32,10 @@ LAG_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1
 GC_BUCKETS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0)
 # Coarse, for there is one for each family of agents: 20 ms is ten times what filters and cleaning take together.
 FILTER_BUCKETS: Final = (0.001, 0.005, 0.02, 0.05, 0.2, 1.0)
+# Finer around 10 and 50 ms, the waits for a batch that requirements B4 and B10 name.
+WAIT_BUCKETS: Final = (
+    0.0001, 0.0005, 0.001, 0.002, 0.005, 0.008, 0.012, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.5, 0.8, 1.1, 2.3, 5.0,
+)
 # 100 and 500 split short, medium and long (row A10); 1,024 is the contract's longest text (row B1).
 LENGTH_BUCKETS: Final = (
     5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 55.0, 75.0, 100.0, 150.0, 200.0, 300.0, 400.0, 500.0, 700.0, 1024.0, 2048.0,

@@ -10,13 +10,14 @@ __all__ = ["UNIT_SUFFIXES", "Kind", "Metric"]
 
 Kind = Literal["counter", "gauge", "histogram"]
 
-# A name ends in its unit. `_characters` .. `_descriptors` count things; `_up`, `_info`, `_phase`, `_state` are states;
+# A name ends in its unit. `_requests` .. `_descriptors` count things; `_up`, `_info`, `_phase`, `_state` are states;
 # `_confidence` is a ratio whose name is kept from the articles (design.md, section 4).
 UNIT_SUFFIXES: Final = (
     "_seconds",
     "_bytes",
     "_ratio",
     "_total",
+    "_requests",
     "_characters",
     "_tokens",
     "_rows",

@@ -38,8 +38,10 @@ from exporters.labels import (
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_foreign import FOREIGN, ForeignMetric
+from exporters.names_inputs import INPUTS
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_notifying import NOTIFYING
+from exporters.names_scheduler import SCHEDULER
 from exporters.names_telemetry import TELEMETRY
 from exporters.names_triton import TRITON
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
@@ -293,5 +295,5 @@ _SERVICE = (
 )
 
 METRICS: Final[Mapping[str, Metric]] = {
-    metric.name: metric for metric in (*_MODEL, *_RUNTIME, *TELEMETRY, *_SERVICE, *TRITON)
+    metric.name: metric for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *TELEMETRY, *_SERVICE, *TRITON)
 }

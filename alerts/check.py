@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -12,6 +11,7 @@ from typing import Literal
 from alerts.load import CatalogueError, load_catalogue
 from alerts.model import Alert
 from alerts.names_check import unknown_in_query, unknown_names
+from alerts.panels import PANELS, read_panels
 from alerts.places import place
 from alerts.promtool import ToolMissingError, ToolResult, run_tool
 from alerts.readme import related_files
@@ -22,8 +22,6 @@ from exporters.names import METRICS, OBJECTIVES_SECONDS, Metric
 
 __all__ = ["Finding", "check"]
 
-# Made by the dashboards, read as data: alerts import nothing of them.
-PANELS = "dashboards/panels.json"
 State = Literal["ok", "fail", "absent"]
 Runner = Callable[[str, Sequence[str | Path]], ToolResult]
 
@@ -99,7 +97,7 @@ def _panels(alerts: Sequence[Alert], root: Path) -> Iterator[Finding]:
         detail = f"no {PANELS}: whether the panels are there cannot be told"
         yield Finding(name, "absent", detail, "run `inferdeck build`")
         return
-    known = json.loads(path.read_text(encoding="utf-8"))
+    known = read_panels(root)
     wrong = [f"{place(_file(root, alert), 'runbook')}: has no panel" for alert in alerts if alert.panel is None]
     wrong += [
         f"{place(_file(root, alert), 'panel')}: {alert.panel} is not in {PANELS}{_close(alert.panel, known)}"

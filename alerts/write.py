@@ -12,6 +12,7 @@ from pathlib import Path
 from alerts.generate import Inputs, generate
 from alerts.grafana.files import FOLDER_OF_FILES, grafana_files
 from alerts.load import CatalogueError, load_catalogue
+from alerts.panels import read_panels
 from alerts.readme import related_files
 from alerts.recording import load_recordings
 
@@ -35,7 +36,8 @@ def expected_files(root: Path = ROOT) -> dict[str, str]:
     alerts = load_catalogue(root / "alerts" / "catalogue")
     related = {path for alert in alerts for path in related_files(alert).values()}
     there = {path for path in related if (root / path).is_file()}
-    files = generate(Inputs(alerts, there, recordings=load_recordings(root / "alerts" / "recording")))
+    recordings = load_recordings(root / "alerts" / "recording")
+    files = generate(Inputs(alerts, there, recordings=recordings, panels=read_panels(root)))
     return dict(sorted((files | grafana_files(alerts, root)).items()))
 
 

@@ -116,7 +116,7 @@ def serve(settings: TriageSettings) -> None:
         def tell(incident: Incident, kept: Mapping[str, Any]) -> None:
             # First the people, then what may be done without them.
             notifier.tell(incident, kept)
-            hand.hear(kept)
+            hand.hear(kept, lambda told: notifier.tell(incident, kept, told))
 
         watch = make_watch(settings, store, tell)
         notifier.start()

@@ -22,6 +22,8 @@ META_KIND: Final = "meta"
 # `inferdeck selftest` posts an alert with this slug, and a label of the same name that holds the run's id.
 SELFTEST: Final = "selftest"
 _RUN_ID: Final = re.compile(r"[0-9a-f]{8,32}")
+# Below Grafana's address, which the rules do not know.
+_PANEL_PATH: Final = re.compile(r"d/[A-Za-z0-9_-]{1,40}\?viewPanel=[0-9]{1,6}")
 
 
 class PayloadError(ValueError):
@@ -40,7 +42,8 @@ class Alert:
         starts_at: Unix seconds.
         ends_at: Unix seconds; None while it fires.
         fingerprint: The sender's id of the label set.
-        panel_url: The panel, else the dashboard, that its sender links to; empty for none.
+        panel_url: The panel, else the dashboard, that its sender links to, or its path below Grafana's address as the
+            annotation `dashboard_url` says; empty for none.
     """
 
     name: str
@@ -153,15 +156,17 @@ def _alert(one: object, index: int) -> Alert:
         raise PayloadError(f"{where}: startsAt is missing")
     # The fingerprint is a hash of the labels; a sender without one still gets a stable identity, of a bounded size.
     fingerprint = _text(one.get("fingerprint", ""), f"{where}: fingerprint") or _digest(one["labels"])
+    annotations = _texts(one.get("annotations", {}), f"{where}: annotations")
+    panel_url = _address(one.get("panelURL")) or _address(one.get("dashboardURL"))
     return Alert(
         name=labels.get("alertname", ""),
         status=_status(one.get("status"), where),
         labels=labels,
-        annotations=_texts(one.get("annotations", {}), f"{where}: annotations"),
+        annotations=annotations,
         starts_at=starts_at,
         ends_at=_time(one.get("endsAt"), f"{where}: endsAt"),
         fingerprint=fingerprint,
-        panel_url=_address(one.get("panelURL")) or _address(one.get("dashboardURL")),
+        panel_url=panel_url or _panel(annotations.get("dashboard_url", "")),
     )
 
 
@@ -169,6 +174,11 @@ def _address(value: object) -> str:
     """Return an HTTP address as it is; empty for whatever else stands there, since nothing depends on it."""
     usable = isinstance(value, str) and len(value) <= MOST_TEXT and value.startswith(("http://", "https://"))
     return str(value) if usable and str(value).isprintable() else ""
+
+
+def _panel(value: str) -> str:
+    """Return an address, or the path of a panel as the shipped rules write it; empty for whatever else stands there."""
+    return value if _PANEL_PATH.fullmatch(value) else _address(value)
 
 
 def _digest(labels: Mapping[str, str]) -> str:

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from alerts.check import Finding
 from alerts.grafana.convert import alertmanager_of, expanded
-from alerts.grafana.files import read_panels
 from alerts.grafana.model import EXPRESSION, FormatError, variables
 from alerts.grafana.reading import Provisioned, read_provisioned, unknown_keys
 from alerts.grafana.variables import DEFAULTS, MAY_BE_EMPTY
+from alerts.panels import read_panels
 from alerts.promtool import ToolMissingError, ToolResult, run_tool
 from alerts.yaml_text import YamlError, dump, parse
 

@@ -12,8 +12,8 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from runbooks.mitigation.told import said
 from runbooks.pages import Page
@@ -28,6 +28,15 @@ EXTRA_SECONDS: Final = 240.0
 CONSOLE: Final = (sys.executable, "-P", "-m", "inferdeck")
 
 _log = logging.getLogger("runbooks")
+
+# Told what was done, in the shape of a report's `mitigated`; must not wait for anybody.
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+class _Waiting(NamedTuple):
+    alert: str
+    report_id: str | None
+    tell: Tell
 
 
 class MitigationHand:
@@ -52,7 +61,7 @@ class MitigationHand:
         self._enabled, self._pages, self._store = enabled, pages, store
         self._limit_seconds = recheck_seconds + EXTRA_SECONDS
         self._console = tuple(console)
-        self._waiting: queue.Queue[tuple[str, str | None] | None] = queue.Queue(MOST_WAITING)
+        self._waiting: queue.Queue[_Waiting | None] = queue.Queue(MOST_WAITING)
         self._thread = threading.Thread(target=self._run, name="mitigation", daemon=True)
 
     def start(self) -> None:
@@ -67,35 +76,37 @@ class MitigationHand:
                 self._waiting.put_nowait(None)
             self._thread.join(1.0)
 
-    def hear(self, report: Mapping[str, Any]) -> bool:
+    def hear(self, report: Mapping[str, Any], tell: Tell = lambda _told: None) -> bool:
         """Take a kept report; return whether something will be tried.
 
         Args:
             report: A triage's result with its `id`.
+            tell: Hears what was done, or why nothing was although it is switched on.
         """
         page = None if report["abstained"] else self._pages.get(str(report["verdict"]["slug"]))
         if page is None or not any(one.safe and one.id in self._enabled for one in page.mitigations):
             return False
         report_id = report.get("id")
+        one = _Waiting(page.alert, str(report_id) if report_id else None, tell)
         try:
-            self._waiting.put_nowait((page.alert, str(report_id) if report_id else None))
+            self._waiting.put_nowait(one)
         except queue.Full:
-            _log.warning("%s: not mitigated, %d others wait", page.alert, MOST_WAITING)
-            self._note(str(report_id), {"refused": f"{MOST_WAITING} others wait", "runs": []})
+            self._done(one, {"refused": f"{MOST_WAITING} others wait", "runs": []})
             return False
         return True
 
     def _run(self) -> None:
         while (one := self._waiting.get()) is not None:
-            alert, report_id = one
             try:
-                told = self._carry_out(alert, report_id)
+                self._done(one, self._carry_out(one.alert, one.report_id))
             except Exception:  # noqa: BLE001 - the last door: without this thread nothing is mended any more
-                _log.exception("mitigation of %s stumbled", alert)
-                continue
-            if report_id:
-                self._note(report_id, told)
-            _log.info("%s: %s", alert, said(told))
+                _log.exception("mitigation of %s stumbled", one.alert)
+
+    def _done(self, one: _Waiting, told: Mapping[str, Any]) -> None:
+        if one.report_id:
+            self._note(one.report_id, told)
+        _log.info("%s: %s", one.alert, said(told))
+        one.tell(told)
 
     def _carry_out(self, alert: str, report_id: str | None) -> dict[str, Any]:
         argv = [*self._console, "mitigate", alert, "--auto", "--json"]

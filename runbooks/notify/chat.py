@@ -158,6 +158,7 @@ def plain(message: Message, url: str, token: str) -> Request:
     """
     body = {
         "version": "inferdeck/1",
+        "event": message.event,
         "title": message.title,
         "alert": message.alert or None,
         "verdict": {"slug": message.slug, "layer": message.layer, "confidence": message.confidence},

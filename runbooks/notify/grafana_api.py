@@ -5,6 +5,7 @@ Source    https://grafana.com/docs/grafana/latest/developers/http_api/annotation
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -98,16 +99,18 @@ class GrafanaSession:
             raise GrafanaRefusedError(told, later=True) from error
 
 
-def annotate(session: GrafanaSession, message: Message) -> Outcome:
-    """Mark an incident's begin and its verdict on every dashboard that shows our annotations.
+def annotate(session: GrafanaSession, message: Message, clock: Callable[[], float] = time.time) -> Outcome:
+    """Mark an incident's begin and its verdict, or a mitigation, on every dashboard that shows our annotations.
 
     Args:
         session: Where.
-        message: What triage found.
+        message: What triage found, or what was done.
+        clock: Unix seconds: a mitigation is marked when it is told of.
     """
     text = f"{message.title}\n{message.text()}"
-    tags = [TAG, "incident", *message.tags]
-    return _outcome(lambda: mark(session, text, tags, since=message.onset_unix))
+    tags = [TAG, message.event, *message.tags]
+    since = message.onset_unix if message.event == "incident" else clock()
+    return _outcome(lambda: mark(session, text, tags, since=since))
 
 
 def mark(session: GrafanaSession, text: str, tags: Sequence[str], since: float, until: float | None = None) -> int:

@@ -62,14 +62,15 @@ class Links:
 
         Args:
             window: The result's `window`.
-            panel_url: As sent with the alert; empty when it was not.
+            panel_url: As sent with the alert: an address, or a path below Grafana's; empty when it was not.
         """
-        if panel_url:
+        if panel_url.startswith(("http://", "https://")):
             return panel_url
         if not self.grafana:
             return "no Grafana is set up (INFERDECK_NOTIFY_GRAFANA_URL)"
         span = {"from": _unix(window["from"]) // 1_000_000, "to": _unix(window["to"]) // 1_000_000}
-        return f"{self.grafana.rstrip('/')}/d/{OVERVIEW}?{urlencode(span)}"
+        path = panel_url or f"d/{OVERVIEW}"
+        return f"{self.grafana.rstrip('/')}/{path}{'&' if '?' in path else '?'}{urlencode(span)}"
 
     def trace_search(self, window: Mapping[str, Any]) -> str:
         """Return the search for the traces of that time, or the command that finds them without Jaeger."""

@@ -1,16 +1,19 @@
-"""What a person is told when triage has finished: the verdict, the impact, and every way on."""
+"""What a person is told when triage has finished, and again when something was done by itself: all that leads on."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from runbooks.mitigation.told import said
 from runbooks.notify.links import Links
 from runbooks.redaction import redact
 
-__all__ = ["MOST_LINE", "Message", "message_of"]
+__all__ = ["MOST_LINE", "Event", "Message", "message_of"]
+
+Event = Literal["incident", "mitigation"]
 
 # A line of a chat message; a label or an error text from outside may be of any length.
 MOST_LINE: Final = 600
@@ -34,6 +37,7 @@ class Message:
         onset_unix: When it began, unix seconds; the start of the alert where that is not known.
         report: The report's id; None when it could not be kept.
         tags: For those who sort: slug, layer, alert.
+        event: An incident that triage looked at, or what was done about it by itself.
     """
 
     title: str
@@ -46,6 +50,7 @@ class Message:
     onset_unix: float
     report: str | None
     tags: tuple[str, ...] = field(default=())
+    event: Event = "incident"
 
     def text(self, between: str = "\n") -> str:
         """Return all lines, links last.
@@ -56,7 +61,14 @@ class Message:
         return between.join(f"{name}: {said}" for name, said in (*self.lines, *self.links))
 
 
-def message_of(result: Mapping[str, Any], links: Links, *, starts_at: float, panel_url: str = "") -> Message:
+def message_of(
+    result: Mapping[str, Any],
+    links: Links,
+    *,
+    starts_at: float,
+    panel_url: str = "",
+    mitigated: Mapping[str, Any] | None = None,
+) -> Message:
     """Return the message of a triage's result.
 
     Args:
@@ -64,13 +76,15 @@ def message_of(result: Mapping[str, Any], links: Links, *, starts_at: float, pan
         links: Where links lead.
         starts_at: Start of the alert, unix seconds.
         panel_url: The alert's panel, as its sender told; empty for none.
+        mitigated: What was done about it (`refused`, `runs`); None when that is not what the message is about.
     """
-    result = redact(dict(result))
+    result = redact(dict(result) | ({} if mitigated is None else {"mitigated": dict(mitigated)}))
     verdict, window = result["verdict"], result["window"]
     slug = verdict["slug"]
     named = f"{slug} (layer {verdict['layer']}, confidence {verdict['confidence']:.2f})" if slug else "no cause named"
     alert = str(result["alert"] or "")
     lines = [
+        *([] if mitigated is None else [("Mitigation", said(result["mitigated"]))]),
         ("Verdict", named),
         ("Summary", verdict["summary"]),
         ("Impact", impact_line(result["impact"])),
@@ -85,7 +99,7 @@ def message_of(result: Mapping[str, Any], links: Links, *, starts_at: float, pan
         ("Report", links.report(result.get("id"))),
     ]
     return Message(
-        title=_cut(f"inferdeck: {alert or 'incident'}: {slug or 'no cause named'}"),
+        title=_cut(f"inferdeck: {alert or 'incident'}: {slug or 'no cause named'}{_how(mitigated)}"),
         lines=tuple((name, _cut(text)) for name, text in lines),
         links=tuple((name, _cut(text, MOST_LINK)) for name, text in paths),
         alert=alert,
@@ -97,7 +111,16 @@ def message_of(result: Mapping[str, Any], links: Links, *, starts_at: float, pan
         tags=tuple(
             tag for tag in (slug or "no_cause_named", verdict["layer"], f"alert:{alert}" if alert else "") if tag
         ),
+        event="incident" if mitigated is None else "mitigation",
     )
+
+
+def _how(mitigated: Mapping[str, Any] | None) -> str:
+    """Return how it ended, for the title, which is all that some phones show."""
+    if mitigated is None:
+        return ""
+    runs = mitigated.get("runs")
+    return f", mitigation: {str(runs[-1].get('outcome')).replace('_', ' ')}" if runs else ", not mitigated"
 
 
 def impact_line(impact: Mapping[str, Any]) -> str:

@@ -71,17 +71,24 @@ class Notifier:
         self._ended.set()
         self.delivery.stop(timeout_seconds)
 
-    def tell(self, incident: Incident, result: Mapping[str, Any]) -> None:
+    def tell(self, incident: Incident, result: Mapping[str, Any], mitigated: Mapping[str, Any] | None = None) -> None:
         """Send a result to every channel.
 
         Args:
             incident: What was looked at.
             result: What was found, as kept.
+            mitigated: What was done about it since, for a message about that; None for the one about the result.
         """
         if not self.delivery.workers:
             return
         try:
-            message = message_of(result, self._links, starts_at=float(incident.starts_at), panel_url=incident.panel_url)
+            message = message_of(
+                result,
+                self._links,
+                starts_at=float(incident.starts_at),
+                panel_url=incident.panel_url,
+                mitigated=mitigated,
+            )
         # A message that cannot be written must cost neither the report nor the thread that looks at incidents.
         except Exception:  # noqa: BLE001
             _log.exception("no follow-up for %s", incident.alert)

@@ -12,6 +12,7 @@ from alerts.generate import Inputs, render_rule
 from alerts.generate import generate as generate_from
 from alerts.load import load_catalogue
 from alerts.model import Alert
+from alerts.panels import read_panels
 from alerts.readme import related_files
 from alerts.recording import load_recordings
 from alerts.yaml_text import parse
@@ -93,8 +94,23 @@ def test_no_placeholder_is_left() -> None:
 def test_runbooks_may_be_served_elsewhere() -> None:
     """The address in the notification follows the given base."""
     alert = load_catalogue()[0]
+    elsewhere = Inputs(runbook_base="https://example.org/r/")
 
-    assert f"runbook_url: https://example.org/r/{alert.alert}.md" in render_rule(alert, "https://example.org/r/")
+    assert f"runbook_url: https://example.org/r/{alert.alert}.md" in render_rule(alert, elsewhere)
+
+
+def test_every_alert_leads_to_its_panel() -> None:
+    """Each shipped rule says where its panel is, below whatever address Grafana has there; without panels none does."""
+    panels = read_panels(ROOT)
+    for alert in load_catalogue():
+        panel = panels[str(alert.panel)]
+        wanted = f"d/{panel['uid']}?viewPanel={panel['id']}"
+        shipped = parse((ROOT / f"alerts/rules/{alert.slug}.yml").read_text(encoding="utf-8"))[0]
+        elsewhere = Inputs(panels=panels, dashboard_base="https://grafana.example/")
+
+        assert wanted == shipped["groups"][0]["rules"][0]["annotations"]["dashboard_url"]
+        assert f"dashboard_url: https://grafana.example/{wanted}\n" in render_rule(alert, elsewhere)
+        assert "dashboard_url" not in render_rule(alert)
 
 
 def test_the_table_links_only_to_files_that_exist(document: dict[str, Any]) -> None:

@@ -75,6 +75,22 @@ def test_grafanas_notification_is_read() -> None:
     assert ["EventLoopBlocked"] == [alert.name for alert in found.firing()]
 
 
+@pytest.mark.parametrize(
+    ("told", "kept"),
+    [
+        ("d/inferdeck-overview?viewPanel=3", "d/inferdeck-overview?viewPanel=3"),
+        ("https://grafana.example/d/x?viewPanel=3", "https://grafana.example/d/x?viewPanel=3"),
+        ("//elsewhere.example/d/x?viewPanel=3", ""),
+        ("javascript:alert(1)", ""),
+    ],
+)
+def test_the_panel_of_the_rule_is_taken_where_the_sender_knows_none(told: str, kept: str) -> None:
+    """Alertmanager passes on the annotation; what is neither an address nor a panel's path is left out."""
+    (alert,) = parse_payload(with_alert(annotations={"dashboard_url": told})).alerts
+
+    assert kept == alert.panel_url
+
+
 def test_the_watchdog_and_other_meta_alerts_fire_without_being_incidents() -> None:
     """Alerts about the alerting itself are not among those that start a triage."""
     watchdog = with_alert(labels={"alertname": "Watchdog"})

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from alerts.generate import render_rule
-from alerts.grafana.files import generate_grafana, grafana_files, read_impacts, read_panels
+from alerts.grafana.files import generate_grafana, grafana_files, read_impacts
 from alerts.grafana.reading import Provisioned
 from alerts.grafana.rules import UNREACHABLE, group_interval, rule_uid
 from alerts.grafana.variables import DEFAULTS
 from alerts.load import load_catalogue
 from alerts.model import Alert
+from alerts.panels import read_panels
 from alerts.yaml_text import parse
 
 ROOT = Path(__file__).resolve().parents[3]

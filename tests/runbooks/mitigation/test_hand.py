@@ -42,12 +42,14 @@ def test_what_was_done_is_added_to_the_report(tmp_path: Path) -> None:
     one = hand(store)
     one.start()
 
-    assert one.hear(kept)
+    heard: list[Any] = []
+    assert one.hear(kept, heard.append)
     told = noted(store, kept["id"])
+    one.stop()
 
+    assert [told] == heard
     assert ["mitigate", "ServiceDown", "--auto", "--json", "--report", kept["id"]] == told["runs"][0]["argv"]
     assert told["refused"] is None
-    one.stop()
 
 
 @pytest.mark.parametrize(

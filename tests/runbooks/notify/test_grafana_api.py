@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -47,6 +48,16 @@ def test_an_incident_is_marked_where_it_began(receiver: Receiver) -> None:
     assert 1_796_025_720_500 == body["time"]
     assert ["inferdeck", "incident", "event_loop_blocked", "runtime", "alert:EventLoopBlocked"] == body["tags"]
     assert body["text"].startswith("inferdeck: EventLoopBlocked: event_loop_blocked\nVerdict: ")
+
+
+def test_a_mitigation_is_a_mark_of_its_own(receiver: Receiver) -> None:
+    """At its own time, and not among the incidents, which get an end."""
+    receiver.answers = [told(200, {"id": 8, "message": "Annotation added"})]
+
+    assert "sent" == annotate(session(receiver), replace(message(), event="mitigation"), clock=lambda: 1000.5).state
+    (body,) = receiver.bodies()
+    assert 1_000_500 == body["time"]
+    assert ["inferdeck", "mitigation", "event_loop_blocked", "runtime", "alert:EventLoopBlocked"] == body["tags"]
 
 
 def test_an_incident_that_ends_gets_its_end(receiver: Receiver) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from runbooks.notify.links import Links, shown_url
@@ -47,6 +49,46 @@ def test_the_panel_that_the_alert_came_with_wins() -> None:
     told = message_of(result_of(), Links(), starts_at=0.0, panel_url="http://g.example/d/x?viewPanel=3")
 
     assert "http://g.example/d/x?viewPanel=3" == dict(told.links)["Dashboard"]
+
+
+def test_a_panel_told_by_its_path_is_opened_in_our_grafana_at_that_time() -> None:
+    """The shipped rules know the panel, and not where Grafana is."""
+    links = Links(grafana="http://grafana.example/")
+    told = message_of(result_of(), links, starts_at=0.0, panel_url="d/inferdeck-host?viewPanel=3")
+    nowhere = message_of(result_of(), Links(), starts_at=0.0, panel_url="d/inferdeck-host?viewPanel=3")
+
+    wanted = "http://grafana.example/d/inferdeck-host?viewPanel=3&from=1796024880000&to=1796025780000"
+    assert wanted == dict(told.links)["Dashboard"]
+    assert "no Grafana is set up (INFERDECK_NOTIFY_GRAFANA_URL)" == dict(nowhere.links)["Dashboard"]
+
+
+@pytest.mark.parametrize(
+    ("mitigated", "title", "line"),
+    [
+        (
+            {
+                "refused": None,
+                "runs": [{"id": "restart_service", "outcome": "not_recovered", "detail": "runs again", "undo": None}],
+            },
+            "inferdeck: EventLoopBlocked: event_loop_blocked, mitigation: not recovered",
+            "restart_service not_recovered: runs again",
+        ),
+        (
+            {"refused": "twice within the hour", "runs": []},
+            "inferdeck: EventLoopBlocked: event_loop_blocked, not mitigated",
+            "not mitigated: twice within the hour",
+        ),
+    ],
+)
+def test_what_was_done_is_told_first_with_all_that_leads_on(mitigated: dict[str, Any], title: str, line: str) -> None:
+    """The outcome stands in the title; the other lines and links are those of the verdict's message."""
+    first = message_of(result_of(), Links(), starts_at=0.0)
+    told = message_of(result_of(), Links(), starts_at=0.0, mitigated=mitigated)
+
+    assert title == told.title
+    assert (("Mitigation", line), *first.lines) == told.lines
+    assert first.links == told.links
+    assert ("incident", "mitigation") == (first.event, told.event)
 
 
 def test_what_is_not_set_up_is_said() -> None:

@@ -19,6 +19,7 @@ def examine(root: Path = ROOT) -> list[Check]:
     """
     from inferdeck.check_links import check_links
     from inferdeck.check_queries import check_queries
+    from inferdeck.check_uids import check_uids
     from inferdeck.stack.compose.check import check_compose
 
     looks = {"alerts": lambda: _alerts(root), "runbooks": _runbooks, "mappings": _mappings, "schemas": _schemas}
@@ -26,6 +27,7 @@ def examine(root: Path = ROOT) -> list[Check]:
     looks["queries"] = lambda: check_queries(root)
     looks["links"] = lambda: check_links(root)
     looks["dashboards"] = lambda: _dashboards(root)
+    looks["uids"] = lambda: check_uids(root)
     looks["compose"] = lambda: check_compose(root)
     return [check for name, look in looks.items() for check in guarded(name, look)]
 

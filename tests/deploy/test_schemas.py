@@ -19,6 +19,7 @@ from tests.deploy.conftest import FOLDERS, HERE, Document, need_go
 
 # The oldest with native sidecars on by default, and the newest whose schemas the package has.
 VERSIONS = ("1.29", "1.37")
+OPERATOR = HERE.parents[1] / "alerts" / "operator"
 # Group -> Go module that holds its definitions (tests/deploy/crds/go.mod), and where in it.
 DEFINITIONS = {
     "keda.sh": ("github.com/kedacore/keda/v2", "config/crd/bases"),
@@ -105,6 +106,14 @@ def test_every_object_is_taken(folder: str, version: str, rendered: Callable[[st
     assert len(documents) >= 7
 
 
+@pytest.mark.parametrize("path", sorted(OPERATOR.glob("[!k]*.yaml")), ids=lambda path: path.stem)
+def test_every_generated_object_of_the_operator_is_taken(path: Path) -> None:
+    """As it is committed, for who applies it without our overlay: by the definitions that the Operator installs."""
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    assert [] == faults(document, VERSIONS[-1])
+
+
 def container(document: Document) -> Any:
     """Return the first container of a deployment."""
     return document["spec"]["template"]["spec"]["containers"][0]
@@ -124,6 +133,9 @@ BREAKS: list[tuple[str, str, Callable[[Document], object]]] = [
     ("base", "PodDisruptionBudget", lambda one: one["spec"].update(maxUnavailble=1)),
     ("overlays/operator", "PodMonitor", lambda one: one["spec"].update(endpoints=[])),
     ("overlays/operator", "PodMonitor", lambda one: one["spec"]["podMetricsEndpoints"][0].update(interval="soon")),
+    ("overlays/operator", "PrometheusRule", lambda one: one["spec"]["groups"][0]["rules"][0].update(fur="1m")),
+    ("overlays/operator", "PrometheusRule", lambda one: one["spec"]["groups"][0]["rules"][0].pop("expr")),
+    ("overlays/operator", "ServiceMonitor", lambda one: one["spec"].pop("selector")),
     ("overlays/autoscale-keda", "ScaledObject", lambda one: one["spec"].pop("triggers")),
     ("overlays/autoscale-keda", "ScaledObject", lambda one: one["spec"]["advanced"].update(behavior={})),
     ("overlays/autoscale-keda", "ScaledObject", lambda one: one.update(kind="ScaledThing")),

@@ -10,6 +10,7 @@ import numpy as np
 from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
 from runbooks.rows import Floats
+from runbooks.triton_queries import TRITON_QUERIES
 
 __all__ = [
     "ARCHIVE_ERRORS",
@@ -29,7 +30,9 @@ __all__ = [
     "LABELS_REFUSED",
     "LAG_BUCKET",
     "LATENCY_BUCKET",
+    "LOW_QUALITY",
     "PHASE",
+    "PII_MASKED",
     "QUERIES",
     "REFUSED",
     "REQUESTS",
@@ -85,6 +88,8 @@ ARCHIVE_ERRORS: Final = "telemetry_archive_errors_total"
 UNRECORDED: Final = "telemetry_requests_unrecorded_total"
 WORKER_ENDS: Final = "model_worker_ends_total"
 WORKER_UP: Final = "model_worker_up"
+LOW_QUALITY: Final = "model_low_quality_input_total"
+PII_MASKED: Final = "model_pii_masked_total"
 
 # What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
 CONTRACT_REASONS: Final = ("schema", "too_long", "illegal_characters")
@@ -123,7 +128,10 @@ QUERIES: Final = (
     STATE_ERRORS,
     ARCHIVE_ERRORS,
     UNRECORDED,
+    LOW_QUALITY,
+    PII_MASKED,
     *CLUSTER_QUERIES,
+    *TRITON_QUERIES,
 )
 
 

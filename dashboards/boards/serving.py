@@ -149,6 +149,34 @@ _SERVER: Final = (
         queries=(_triton(_per_request("request_duration_us"), "{{model}} {{version}}"),),
         minimum=0,
     ),
+    Panel(
+        key="triton-canary",
+        id=9,
+        title="Triton: canary",
+        kind="timeseries",
+        unit="short",
+        description="What the supervisor's small inference came to. Triton's own readiness stays good with a dead "
+        "process or without its model: this does not.",
+        no_data=_NO_TRITON,
+        queries=(_triton("max by (state) (model_triton_canary_state)", "{{state}}"),),
+        width=12,
+        alerts=("triton_hung", "triton_stub_dead", "triton_model_unloaded"),
+        minimum=0,
+    ),
+    Panel(
+        key="triton-fallback",
+        id=10,
+        title="Answered in Triton's place",
+        kind="timeseries",
+        unit="reqps",
+        description="Calls that the model in process answered, by what was wrong with Triton. Behind an open breaker "
+        "Triton is not even asked.",
+        no_data=_NO_TRITON,
+        queries=(_triton("sum by (reason) (rate(model_fallback_total[$__rate_interval]))", "{{reason}}"),),
+        width=12,
+        alerts=("triton_down",),
+        minimum=0,
+    ),
 )
 
 BOARD: Final = Board(

@@ -91,6 +91,34 @@ class StackHandle:
         if record is not None:
             kill_group(record, number)
 
+    @property
+    def triton_url(self) -> str:
+        """Return the base URL of Triton's HTTP service, in a stack that has one."""
+        return self._stack.plan.url("triton_port")
+
+    def triton_pids(self, *, stubs: bool = False) -> list[int]:
+        """Return the live tritonserver, or its stubs; empty while there is none.
+
+        Args:
+            stubs: The processes that run the model instead of the server itself.
+        """
+        wanted = "triton_python_backend_stub" if stubs else "tritonserver"
+        found = []
+        for pid in self._stack.pids("triton"):
+            with suppress(OSError):
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+                if Path(command).name == wanted:
+                    found.append(pid)
+        return found
+
+    def kill_triton(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to Triton, its supervisor and its stubs at once, SIGKILL by default."""
+        self._signal("triton", number)
+
+    def restart_triton(self) -> None:
+        """Stop Triton in an orderly way if it runs, start it again, and wait until it answers."""
+        self._stack.restart_part("triton")
+
     def restart_service(self, *, wait: bool = True) -> None:
         """Stop the service in an orderly way if it runs, and start it again on its ports.
 

@@ -6,6 +6,7 @@ A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; fr
     """One sentence: what really goes wrong."""
     SLUG = "event_loop_blocked"        # what triage shall name; `--expect` wins
     WORKERS = 2                        # optional: worker processes of the service; 1 by default
+    BACKEND = "triton"                 # optional: the model behind a real Triton; in the service's process by default
 
     def wrap(app, armed):              # runs inside the service process
         async def wrapped(scope, receive, send):
@@ -64,6 +65,7 @@ class Program:
         healthy: Whether it is no failure: nothing may be alerted or named.
         at_start: Whether it needs a stack that has just started.
         simulated: Whether part of the cause is played, so that its runs are scored apart.
+        backend: What answers for the model: onnx or triton.
     """
 
     path: Path
@@ -74,6 +76,7 @@ class Program:
     healthy: bool = False
     at_start: bool = False
     simulated: bool = False
+    backend: str = "onnx"
 
     @property
     def is_script(self) -> bool:
@@ -137,6 +140,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         _workers(tree, path),
         at_start=_constant(tree, "AT_START") is True,
         simulated=_constant(tree, "SIMULATED") is True,
+        backend=_backend(tree, path),
     )
 
 
@@ -159,6 +163,13 @@ def _workers(tree: ast.Module, path: Path) -> int:
     if type(number) is not int or not 1 <= number <= MOST_WORKERS:
         raise CannotRun(f"WORKERS of {path.name} is no number from 1 to {MOST_WORKERS}", "write WORKERS = 2")
     return number
+
+
+def _backend(tree: ast.Module, path: Path) -> str:
+    told = _constant(tree, "BACKEND")
+    if told not in {None, "onnx", "triton"}:
+        raise CannotRun(f"BACKEND of {path.name} is neither onnx nor triton", 'write BACKEND = "triton"')
+    return str(told or "onnx")
 
 
 def _other_script(path: Path, expect: str | None) -> Program:

@@ -63,7 +63,9 @@ def flag_path(state_dir: Path) -> Path:
     return state_dir / "run" / "armed"
 
 
-def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path, workers: int = 1) -> StackPlan:
+def fresh_plan(
+    settings: StackSettings, tools: dict[str, str], state_dir: Path, workers: int = 1, backend: str = "onnx"
+) -> StackPlan:
     """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
 
     Args:
@@ -71,10 +73,17 @@ def fresh_plan(settings: StackSettings, tools: dict[str, str], state_dir: Path, 
         tools: Programs found.
         state_dir: Fresh state folder of the run.
         workers: Worker processes of the service.
+        backend: What answers for the model: onnx or triton.
 
     Raises:
-        CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire.
+        CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire. Or if Triton is asked for
+            and cannot be had.
     """
+    settings = settings.model_copy(update={"backend": backend})
+    if backend == "triton":
+        from inferdeck.stack.triton import install_triton
+
+        tools = tools | {"triton": str(install_triton(lambda _line: None))}
     for name in ("prometheus", "prometheus-alertmanager"):
         if name not in tools:
             raise CannotRun(

@@ -15,10 +15,13 @@ from runbooks.steps import (
     labels,
     latency,
     liveness,
+    masking,
+    quality,
     stages,
     start,
     symptoms,
     telemetry,
+    triton,
     workers,
 )
 
@@ -37,10 +40,13 @@ STEPS: Final[Mapping[str, StepFunction]] = {
         labels,
         latency,
         liveness,
+        masking,
+        quality,
         stages,
         start,
         symptoms,
         telemetry,
+        triton,
         workers,
     )
     for name in module.__all__

@@ -6,6 +6,7 @@ afterwards. What the facts behind each step are is written where the step is.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
@@ -13,7 +14,8 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -107,7 +109,22 @@ def install(folder: Path, say: Callable[[str], None] = lambda _line: None) -> Ho
             "this Triton exists for Linux and Python 3.11 or 3.12; elsewhere run NVIDIA's image on the same repository"
         )
     home.folder.parent.mkdir(parents=True, exist_ok=True)
-    say("fetching Triton's environment, 120 MB")
+    with _alone(home.folder):
+        if home.lacks() is not None:
+            say("fetching Triton's environment, 120 MB")
+            _make(home)
+    return home
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process make the environment; another that wants it as well waits."""
+    with (folder.parent / f".{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _make(home: Home) -> None:
     if home.folder.exists():
         shutil.rmtree(home.folder)
     # Made in its final place, since an environment cannot be moved; `complete` is written last.
@@ -117,7 +134,6 @@ def install(folder: Path, say: Callable[[str], None] = lambda _line: None) -> Ho
     _run([sys.executable, "-m", "pip", "--python", python, "install", *options, "-r", str(_HERE / "requirements.lock")])
     _put_backends(home)
     (home.folder / "complete").write_text(_fingerprint(), encoding="ascii")
-    return home
 
 
 def _put_backends(home: Home) -> None:

@@ -142,8 +142,7 @@ class TritonHttp:
         told = {"Inference-Header-Content-Length": str(size), **(headers or {})}
         path = f"/v2/models/{self._model}/versions/{version}/infer"
         try:
-            with around():
-                status, length, content = self._exchange(connection, path, body, told, until)
+            status, length, content = self._exchange(connection, path, body, told, until=until, around=around)
         finally:
             call.wait_ns = clock() - sent
             self._idle.put(connection)
@@ -163,19 +162,28 @@ class TritonHttp:
         return body, size
 
     def _exchange(
-        self, connection: _Connection, path: str, body: bytes, headers: dict[str, str], until: int
+        self,
+        connection: _Connection,
+        path: str,
+        body: bytes,
+        headers: dict[str, str],
+        *,
+        until: int,
+        around: Callable[[], AbstractContextManager[object]],
     ) -> tuple[int, int | None, bytes]:
         """Send and receive; a kept connection that the server has closed meanwhile is opened anew once."""
         for attempt in (0, 1):
             left = max(0.001, (until - self._clock()) / 1e9)
             fresh = connection.sock is None
             try:
-                connection.timeout = left
-                if connection.sock is not None:
-                    connection.sock.settimeout(left)
-                connection.request("POST", path, body, headers)
-                response = connection.getresponse()
-                content = response.read()
+                if fresh:
+                    connection.timeout = left
+                    connection.connect()
+                connection.sock.settimeout(left)
+                with around():
+                    connection.request("POST", path, body, headers)
+                    response = connection.getresponse()
+                    content = response.read()
             except TimeoutError as error:
                 connection.close()
                 raise TritonError("timeout", "Triton did not answer in time") from error

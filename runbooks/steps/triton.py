@@ -1,0 +1,110 @@
+"""What is wrong with the Triton behind the service: by its target, its supervisor's canary, the service's calls.
+
+The four look alike from the service (the model in process answers): nothing listens, an open socket that never answers,
+a process inside that has died, a model that was taken out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from runbooks import signals
+from runbooks.evidence import Evidence, StepResult
+from runbooks.targets import down_seconds
+from runbooks.triton_queries import CANARY, FALLBACK, HEALS, TRITON_JOB
+
+__all__ = [
+    "canary_stub_dead_share",
+    "canary_timeout_share",
+    "canary_unloaded_share",
+    "failed_calls_refused_share",
+    "failed_calls_timeout_share",
+    "failed_calls_unloaded_share",
+    "heals",
+    "target_down",
+]
+
+# The last half minute of the incident: a state that has gone since is not what is wrong now.
+LAST_SECONDS: Final = 30.0
+
+
+def target_down(evidence: Evidence) -> StepResult:
+    """Return for how many seconds Triton's own metrics had not answered Prometheus at the end of the incident."""
+    up = evidence.get(signals.UP)
+    value = None if up is None else down_seconds(up, TRITON_JOB, evidence.window.incident[1])
+    detail = "no Triton is scraped" if value is None else ("answers" if not value else f"no answer for {value:.0f} s")
+    return StepResult("triton.target_down", value, "prometheus", f'up{{job="{TRITON_JOB}"}}', detail)
+
+
+def _canary_share(evidence: Evidence, state: str) -> StepResult:
+    """Return the share of the incident's last half minute in which the canary came to a state."""
+    step, query = f"triton.canary_{state}_share", f'{CANARY}{{state="{state}"}}'
+    end = evidence.window.incident[1]
+    begin = max(evidence.window.incident[0], end - LAST_SECONDS)
+    for series in evidence.get(CANARY) or ():
+        if series.labels.get("state") == state:
+            inside = (series.times >= begin) & (series.times <= end)
+            if inside.any():
+                share = float(np.mean(series.values[inside] > 0))
+                return StepResult(step, share, "prometheus", query, f"{state} in {share:.0%} of the looks")
+    return StepResult(step, None, "prometheus", query, "no supervisor of a Triton told of its canary")
+
+
+def canary_timeout_share(evidence: Evidence) -> StepResult:
+    """Return in which share of the last looks the canary had no answer although the socket was open."""
+    return _canary_share(evidence, "timeout")
+
+
+def canary_stub_dead_share(evidence: Evidence) -> StepResult:
+    """Return in which share of the last looks the process that runs the model was dead."""
+    return _canary_share(evidence, "stub_dead")
+
+
+def canary_unloaded_share(evidence: Evidence) -> StepResult:
+    """Return in which share of the last looks the model was not loaded."""
+    return _canary_share(evidence, "unloaded")
+
+
+def heals(evidence: Evidence) -> StepResult:
+    """Return how often a dead stub's model was unloaded and loaded in the two minutes before the incident's end."""
+    step, query = "triton.heals", f"increase({HEALS}[2m])"
+    found = evidence.get(HEALS)
+    if not found:
+        return StepResult(step, None, "prometheus", query, "no supervisor of a Triton told of it")
+    end = evidence.window.incident[1]
+    value = float(signals.increase(found, end - 120.0, end) or 0.0)
+    return StepResult(step, value, "prometheus", query, f"{value:.0f} in two minutes")
+
+
+def _failed_share(evidence: Evidence, reason: str) -> StepResult:
+    """Return a reason's share of the calls that Triton was asked in vain during the incident."""
+    step, query = f"triton.failed_calls_{reason}_share", f'increase({FALLBACK}{{reason!="breaker_open"}}[1m])'
+    begin, end = evidence.window.incident
+    counts = {
+        series.labels["reason"]: float(signals.increase((series,), begin, end) or 0.0)
+        for series in evidence.get(FALLBACK) or ()
+        # behind an open breaker nobody was asked, which says nothing about why
+        if series.labels.get("reason") not in {None, "breaker_open"}
+    }
+    total = sum(counts.values())
+    if total <= 0:
+        return StepResult(step, None, "prometheus", query, "no call to Triton failed")
+    share = counts.get(reason, 0.0) / total
+    return StepResult(step, share, "prometheus", query, f"{share:.0%} of {total:.0f} calls that failed")
+
+
+def failed_calls_refused_share(evidence: Evidence) -> StepResult:
+    """Return the share of the failed calls at which nothing listened."""
+    return _failed_share(evidence, "refused")
+
+
+def failed_calls_timeout_share(evidence: Evidence) -> StepResult:
+    """Return the share of the failed calls that were not answered in time."""
+    return _failed_share(evidence, "timeout")
+
+
+def failed_calls_unloaded_share(evidence: Evidence) -> StepResult:
+    """Return the share of the failed calls at which Triton did not have the model."""
+    return _failed_share(evidence, "unloaded")

@@ -1,0 +1,124 @@
+"""Are the texts themselves damaged: how many, by what, whose, and do the others' stay as they were?"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from runbooks import signals
+from runbooks.evidence import Evidence, StepResult
+from runbooks.rows import Mask, Rows
+
+__all__ = ["low_rise", "low_share", "one_client", "others_low", "reason"]
+
+COLUMNS = ("client_release", "agent_family", "device_type")
+LEAST_LOW = 10
+# Of real reviews one in some thousands is marked; ratios to less than this would magnify noise.
+QUIET_SHARE = 0.005
+# Fewer requests than this have no share to speak of.
+LEAST_REQUESTS = 20.0
+_QUERY = f'increase({signals.LOW_QUALITY}{{modality="text"}}[1m])'
+
+
+def _low(rows: Rows) -> Mask:
+    """Return which requests had a text of low quality."""
+    reasons = rows.labels.get("request/quality_reason")
+    return np.zeros(len(rows), dtype=bool) if reasons is None else np.asarray(reasons != "", dtype=bool)
+
+
+def _share(evidence: Evidence, span: tuple[float, float]) -> tuple[float, str] | None:
+    """Return the share of requests with a text of low quality, and how many that is of how many; None when unknown."""
+    rows = evidence.rows
+    if rows is not None:
+        inside = rows.between(*span)
+        low, total = float((_low(rows) & inside).sum()), float(inside.sum())
+    else:
+        found, requests = evidence.get(signals.LOW_QUALITY), evidence.get(signals.REQUESTS)
+        if found is None or requests is None:
+            return None
+        texts = [one for one in found if one.labels.get("modality") == "text"]
+        low, total = signals.increase(texts, *span), signals.increase(requests, *span)
+    return None if total < LEAST_REQUESTS else (low / total, f"{low:.0f} of {total:.0f} requests")
+
+
+def _source(evidence: Evidence) -> tuple[str, str]:
+    return ("ring", "rows: request/quality_reason") if evidence.rows is not None else ("prometheus", _QUERY)
+
+
+def low_share(evidence: Evidence) -> StepResult:
+    """Return the share of requests whose text is of low quality in the incident."""
+    found = _share(evidence, evidence.window.incident)
+    value, detail = (None, "too few requests") if found is None else found
+    return StepResult("quality.low_share", value, *_source(evidence), detail)
+
+
+def low_rise(evidence: Evidence) -> StepResult:
+    """Return that share over the share before, which is taken as half a percent at least."""
+    now, before = _share(evidence, evidence.window.incident), _share(evidence, evidence.window.baseline)
+    if now is None or before is None:
+        return StepResult("quality.low_rise", None, *_source(evidence), "no healthy time to compare with")
+    detail = f"{before[0]:.1%} before, {now[0]:.1%} now"
+    return StepResult("quality.low_rise", now[0] / max(before[0], QUIET_SHARE), *_source(evidence), detail)
+
+
+def _guilty(evidence: Evidence, rows: Rows) -> tuple[str, str, Mask, float] | None:
+    """Return column, value, its rows and how far low quality comes from it beyond its share of the others (to 1)."""
+    inside = rows.between(*evidence.window.incident)
+    low = _low(rows) & inside
+    if low.sum() < LEAST_LOW:
+        return None
+    best: tuple[str, str, Mask, float] | None = None
+    for column in COLUMNS:
+        values = rows.labels.get(column)
+        if values is None:
+            continue
+        value, count = Counter(values[low].tolist()).most_common(1)[0]
+        mine = np.asarray(values == value)
+        usual = float((mine & inside & ~low).sum()) / max(float((inside & ~low).sum()), 1.0)
+        beyond = (count / float(low.sum()) - usual) / max(1.0 - usual, 1e-9)
+        # Of equal ones the first stays: a release can be called back, a browser cannot.
+        if best is None or beyond > best[3] + 0.05:
+            best = (column, str(value) or "(absent)", mine, beyond)
+    return best
+
+
+def one_client(evidence: Evidence) -> StepResult:
+    """Return how far the damaged texts come from one client: 1 all, 0 as many as it sends of the others."""
+    rows, step, query = evidence.rows, "quality.one_client", f"rows: quality_reason by {', '.join(COLUMNS)}"
+    found = None if rows is None else _guilty(evidence, rows)
+    if found is None:
+        return StepResult(step, None, "ring", query, "too few damaged texts, or no rows")
+    column, value, _, beyond = found
+    return StepResult(step, beyond, "ring", query, f"the damaged texts come from {column} = {value}")
+
+
+def others_low(evidence: Evidence) -> StepResult:
+    """Return the share of damaged texts among all other clients."""
+    rows, step, query = evidence.rows, "quality.others_low", "rows: quality_reason of all other clients"
+    found = None if rows is None else _guilty(evidence, rows)
+    if rows is None or found is None:
+        return StepResult(step, None, "ring", query, "too few damaged texts, or no rows")
+    others = ~found[2] & rows.between(*evidence.window.incident)
+    if others.sum() < LEAST_REQUESTS:
+        return StepResult(step, None, "ring", query, "no other client to compare with")
+    low = int((others & _low(rows)).sum())
+    return StepResult(step, low / float(others.sum()), "ring", query, f"{low} of {int(others.sum())} requests")
+
+
+def reason(evidence: Evidence) -> StepResult:
+    """Return what damages the texts most often."""
+    rows, step = evidence.rows, "quality.reason"
+    if rows is None:
+        since, until = evidence.window.incident
+        counts = Counter[str]()
+        for one in evidence.get(signals.LOW_QUALITY) or ():
+            counts[one.labels.get("reason", "")] += round(signals.increase([one], since, until))
+    else:
+        low = _low(rows) & rows.between(*evidence.window.incident)
+        counts = Counter(rows.labels["request/quality_reason"][low].tolist() if low.any() else ())
+    named = [(name, n) for name, n in counts.most_common() if n > 0]
+    if not named:
+        return StepResult(step, None, *_source(evidence), "no text is damaged")
+    told = ", ".join(f"{name} {n}" for name, n in named)
+    return StepResult(step, named[0][0], *_source(evidence), f"by reason: {told}")

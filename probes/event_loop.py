@@ -1,15 +1,16 @@
 """Lag of the event loop, and what blocks it.
 
 Measures  how late a tick every 20 ms comes, in seconds; time in lags over 0.1 s; of such a lag the blocking stack, the
-          CPU seconds of the loop's thread, and how long the watching thread did not come to run either.
+          CPU seconds of the loop's thread, how long it waited for a CPU, and how long the watching thread did not come
+          to run either.
 Source    loop.call_later for the tick; sys._current_frames() from the heartbeat thread while the tick is late;
-          time.thread_time() at each tick.
+          time.thread_time() and the thread's wait on its run queue (probes/run_queue.py) at each tick.
 Error     a block shorter than the tick's period may be seen shortened by up to it; the stack is the last of those found
           when the tick is late by 0.04 and by 0.1 s, each up to a beat later, or none when the blocking code holds the
           GIL throughout.
-Cost      50 ticks a second of about 10 us; at most two stacks per lag over 0.04 s, of about 20 us each.
+Cost      50 ticks a second of about 12 us; at most two stacks per lag over 0.04 s, of about 20 us each.
 Absent    while no loop runs the tick's age is None.
-Explains  event_loop_blocked
+Explains  event_loop_blocked, cpu_throttled
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any, Final
 
 from probes.blockers import Blockers
 from probes.histogram import Histogram
+from probes.run_queue import RunQueueWait
 
 __all__ = ["EventLoopWatch", "format_stack"]
 
@@ -81,6 +83,8 @@ class EventLoopWatch:
         # What was found of the lag of one due tick: (due, found at, stack), oldest first; at most two.
         self._caught: tuple[tuple[float, float, list[str]], ...] = ()
         self._cpu_s = 0.0
+        self._run_queue: RunQueueWait | None = None
+        self._waited_s: float | None = None
         self._checked_at = self._longest_pause_s = 0.0
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -93,13 +97,16 @@ class EventLoopWatch:
         if self.loop is None or (self.loop is not loop and not self.loop.is_running()):
             self.loop = loop
             self._thread_id = threading.get_ident()
+            self._run_queue = RunQueueWait()
             self._schedule()
 
     def stop(self) -> None:
         """Stop ticking."""
         if self._timer is not None:
             self._timer.cancel()
-        self.loop = self._timer = None
+        if self._run_queue is not None:
+            self._run_queue.close()
+        self.loop = self._timer = self._run_queue = None
         self._caught = ()
 
     def check(self) -> None:
@@ -138,6 +145,7 @@ class EventLoopWatch:
     def _schedule(self) -> None:
         if self.loop is not None:
             self._cpu_s = time.thread_time()
+            self._waited_s = self._run_wait_s()
             self._longest_pause_s = 0.0
             self._due = perf_counter() + self._tick_s
             self._timer = self.loop.call_later(self._tick_s, self._tick)
@@ -153,6 +161,10 @@ class EventLoopWatch:
             self._blockers.add(episode)
         self._caught = ()
         self._schedule()
+
+    def _run_wait_s(self) -> float | None:
+        queue = self._run_queue  # another thread may stop the watch meanwhile
+        return queue.seconds() if queue is not None else None
 
     def _episode(self, late_s: float, cpu_s: float | None) -> dict[str, Any]:
         """Return what is known of a lag; without *cpu_s* it still goes on."""
@@ -170,4 +182,7 @@ class EventLoopWatch:
             episode["thread_late_ns"] = int(min(max(0.0, pause_s - self._beat_s), late_s) * 1e9)
         if cpu_s is not None:
             episode["cpu_ns"] = int(cpu_s * 1e9)
+            waited_s = self._run_wait_s()
+            if waited_s is not None and self._waited_s is not None:
+                episode["run_wait_ns"] = int(max(0.0, waited_s - self._waited_s) * 1e9)
         return episode

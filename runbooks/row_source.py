@@ -29,6 +29,9 @@ LABELS: Final = (
     "reason",
     "error_type",
     "request/refused_field",
+    "request/quality_reason",
+    "request/pii_kinds",
+    "request/pii_mask_format",
 )
 
 
@@ -162,7 +165,8 @@ def _episodes(status: Mapping[str, Any]) -> tuple[Episode, ...]:
         try:
             stack = tuple(str(frame) for frame in one["stack"])
             start_s, seconds = one["start_unix_ns"] / 1e9, one["duration_ns"] / 1e9
-            found.append(Episode(start_s, seconds, stack, _of_ns(one.get("cpu_ns")), _of_ns(one.get("thread_late_ns"))))
+            told = (_of_ns(one.get(key)) for key in ("cpu_ns", "thread_late_ns", "run_wait_ns"))
+            found.append(Episode(start_s, seconds, stack, *told))
         except (KeyError, TypeError):
             continue  # a page of another version: what can be read of it still helps
     return tuple(sorted(found, key=lambda episode: episode.start_s))

@@ -36,6 +36,7 @@ class Episode:
         stack: What ran then, innermost frame first, "file:line function".
         cpu_s: CPU seconds of the loop's thread meanwhile; None if unknown.
         thread_late_s: How late the watching thread of the same process was meanwhile, seconds; None if unknown.
+        run_wait_s: Seconds that the loop's thread was ready to run meanwhile and got no CPU; None if unknown.
     """
 
     start_s: float
@@ -43,6 +44,7 @@ class Episode:
     stack: tuple[str, ...]
     cpu_s: float | None = None
     thread_late_s: float | None = None
+    run_wait_s: float | None = None
 
     @property
     def frame(self) -> str:

@@ -28,6 +28,9 @@ BLIND_SHARE: Final = 0.5
 # A cause that is named as another's consequence ranks behind it.
 EXPLAINED_FACTOR: Final = 0.5
 
+# What lies this far below the best explained cause is not a second failure of the same weight, whatever it pages.
+CLEARLY_WORSE: Final = 0.4
+
 _SEVERITY_ORDER: Final = {"page": 0, "ticket": 1, "info": 2}
 
 
@@ -98,7 +101,8 @@ def score_page(page: Page, measured: Mapping[str, StepResult]) -> Candidate:
 def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates, best first; what another nameable one explains comes behind it.
 
-    Equal ones go by severity: of two failures at once the one that pages is named, the other stays next to it.
+    Nearly equal ones go by severity: of two failures at once the one that pages is named, the other stays next to it.
+    One that is clearly worse explained than the best comes behind it, whatever it pages.
     """
     named = {one.page.slug: one for one in candidates if one.nameable}
     ordered = []
@@ -114,10 +118,12 @@ def rank(candidates: Sequence[Candidate]) -> list[Candidate]:
             if deeper
             else one
         )
+    best = max((one.confidence for one in ordered if one.nameable), default=0.0)
     return sorted(
         ordered,
         key=lambda one: (
             not one.nameable,
+            one.confidence < best - CLEARLY_WORSE,
             _SEVERITY_ORDER.get(one.page.severity, 9) if one.nameable else 0,
             -round(one.confidence, 6),
             -one.score,

@@ -21,6 +21,7 @@ __all__ = [
     "others_move_on",
     "slow_overlap",
     "stacks_at_work",
+    "starved_share",
 ]
 
 # The loop ticks every 20 ms (docs/architecture.md, section 2): what is later than one more tick is no timer noise.
@@ -146,6 +147,7 @@ def _at_work(episode: Episode) -> bool | None:
     """Return whether the loop's thread worked in a blocked time; False if the machine stalled, None if unknown."""
     busy = episode.cpu_s is not None and episode.cpu_s >= MOST_OF_IT * episode.duration_s
     late = episode.thread_late_s is not None and episode.thread_late_s >= MOST_OF_IT * episode.duration_s
+    late = late or (episode.run_wait_s is not None and episode.run_wait_s >= MOST_OF_IT * episode.duration_s)
     # Code that holds the GIL keeps the watching thread waiting too, but it computes; a stalled machine does neither.
     if late and not busy and episode.cpu_s is not None:
         return False
@@ -167,6 +169,22 @@ def stacks_at_work(evidence: Evidence) -> StepResult:
         return StepResult(step, None, "ring", query, "fewer than three blocked times left a stack or a sign of work")
     detail = f"{sum(known)} of {len(known)} blocked times show work"
     return StepResult(step, sum(known) / len(known), "ring", query, detail)
+
+
+def starved_share(evidence: Evidence) -> StepResult:
+    """Return the share of the blocked time in which the loop's thread was ready to run and got no CPU.
+
+    Near 1 the host starves the process: whatever its loop runs is late, and no code of it is at fault. By time, not by
+    count: many short waits must not outvote the long calls between them.
+    """
+    step, query = "event_loop.starved_share", "status pages: blocked[].run_wait_ns"
+    told = [one for _, inside, _ in _episodes(evidence) or () for one in inside if one.run_wait_s is not None]
+    blocked = sum(one.duration_s for one in told)
+    if blocked <= 0:
+        return StepResult(step, None, "ring", query, "no blocked time tells how long its thread waited for a CPU")
+    waited = sum(min(one.run_wait_s or 0.0, one.duration_s) for one in told)
+    detail = f"of {blocked:.2f} s blocked the loop waited {waited:.2f} s for a CPU"
+    return StepResult(step, waited / blocked, "ring", query, detail)
 
 
 def gc_share(evidence: Evidence) -> StepResult:

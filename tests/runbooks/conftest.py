@@ -321,7 +321,7 @@ def _life(world: World, worker: _Worker) -> RingLife:
     hung = world.trouble.block_forever_after
     stuck = hung is not None and world.until - T0 > hung
     episodes = [
-        Episode(end - late, late, (world.trouble.frame, "app/main.py:40 handle"))
+        Episode(end - late, late, (world.trouble.frame, "app/main.py:40 handle"), run_wait_s=0.0)
         for end, late in worker.lags()
         if late > 0.1
     ]

@@ -239,6 +239,22 @@ def test_of_two_failures_the_one_that_pages_is_named_and_the_other_stays_next(wo
     assert "exporter_unreachable" in found["verdict"]["summary"]
 
 
+def test_a_host_that_starves_the_process_is_no_blocked_loop(world: Callable[..., Any]) -> None:
+    """The same late ticks, in which the loop's thread was ready and got no CPU: nothing is named."""
+    here = world(block_seconds=0.2, block_share=0.05)
+    rows = here.rows()
+    rings = tuple(
+        replace(ring, episodes=tuple(replace(one, run_wait_s=0.8 * one.duration_s) for one in ring.episodes))
+        for ring in rows.rings
+    )
+    requests = here.requests()
+    requests._rows = replace(rows, rings=rings)
+    found = ask(here, Sources(here.metrics(), requests))
+
+    assert found["verdict"]["slug"] is None
+    assert any("condition not met: not starved" in reason for one in found["candidates"] for reason in one["reasons"])
+
+
 def test_the_onset_is_found_to_a_few_seconds(world: Callable[..., Any]) -> None:
     """The incident begins where the trouble begins, and it goes on."""
     here = world(block_seconds=0.2, block_share=0.05)

@@ -119,3 +119,13 @@ def test_of_two_the_one_that_pages_comes_first() -> None:
     pages = page(step("x", 1, "c"), step("y"), slug="b", severity="page")
 
     assert ["b", "a"] == [one.page.slug for one in rank([judged(ticket, x=True), judged(pages, x=True, y=None)])]
+
+
+def test_a_half_explained_page_does_not_come_before_a_fully_explained_ticket() -> None:
+    """Severity decides between two failures, not between a cause and what merely fits a little."""
+    ticket = page(step("x", 1, "c"), slug="ticket", severity="ticket")
+    pages = page(step("x", 1, "c"), slug="pages", severity="page")
+    half = replace(judged(pages, x=True), score=0.6, confidence=0.55)
+
+    assert half.nameable
+    assert ["ticket", "pages"] == [one.page.slug for one in rank([half, judged(ticket, x=True)])]

@@ -149,8 +149,8 @@ def test_each_step_says_so_when_it_cannot_see(name: str) -> None:
     assert f"event_loop.{name}" == found.step
 
 
-def with_episodes(known: Evidence, *signs: tuple[tuple[str, ...], float | None, float | None]) -> Evidence:
-    """Return the evidence with other blocked times of 120 ms: stack, CPU seconds and seconds of a late thread each."""
+def with_episodes(known: Evidence, *signs: Any) -> Evidence:
+    """Return the evidence with other blocked times of 120 ms: stack, CPU, late thread, wait for CPU (seconds) each."""
     assert known.rows is not None
     since = known.window.incident[0]
     episodes = tuple(Episode(since + 1.0 + at, 0.12, *sign) for at, sign in enumerate(signs))
@@ -173,10 +173,12 @@ WORK = ("/srv/app/profile.py:12 fetch_profile",)
         ((WORK, 0.0, 0.0), 1.0),  # time.sleep
         ((WORK, None, None), 1.0),
         ((IDLE, 0.0, 0.0), 0.0),
+        ((WORK, 0.01, 0.0, 0.1), 0.0),  # ready and not let: the watching thread found a CPU, the loop's did not
+        ((WORK, 0.11, 0.0, 0.0), 1.0),
     ],
 )
 def test_only_what_is_seen_speaks_for_or_against_the_machine(
-    world: Callable[..., Any], sign: tuple[tuple[str, ...], float | None, float | None], expected: float | None
+    world: Callable[..., Any], sign: Any, expected: float | None
 ) -> None:
     """A missing stack is no sign; a stalled machine lets nothing compute and nothing watch, or the loop be idle."""
     known = with_episodes(evidence(world(**BLOCK)), sign, sign, sign)
@@ -206,3 +208,13 @@ def test_the_users_own_frame_is_named_and_the_innermost_stays_as_detail(world: C
     assert "app/profile.py:12 fetch_profile" == mine.value
     assert "app/profile.py:12 fetch_profile (in python3.11/pathlib.py:1013 Path.stat) ran in 1 of 1" in mine.detail
     assert "python3.11/pathlib.py:1013 Path.stat" == foreign.value
+
+
+def test_a_starved_process_is_told_by_the_time_that_its_loop_waited_for_a_cpu(world: Callable[..., Any]) -> None:
+    """By time: short waits between long calls are no starvation; where nothing tells, nothing is said."""
+    known = evidence(world(**BLOCK))
+    starved = with_episodes(known, (WORK, 0.01, 0.0, 0.108), (WORK, 0.01, 0.0, None))
+
+    assert 0.9 == pytest.approx(value(event_loop.starved_share, starved))
+    assert 0.0 == value(event_loop.starved_share, known)
+    assert event_loop.starved_share(with_episodes(known, (WORK, 0.0, 0.0))).value is None

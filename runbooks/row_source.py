@@ -32,6 +32,9 @@ LABELS: Final = (
     "request/quality_reason",
     "request/pii_kinds",
     "request/pii_mask_format",
+    "request/quality_reason",
+    "request/pii_kinds",
+    "request/pii_mask_format",
 )
 
 

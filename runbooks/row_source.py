@@ -32,9 +32,6 @@ LABELS: Final = (
     "request/quality_reason",
     "request/pii_kinds",
     "request/pii_mask_format",
-    "request/quality_reason",
-    "request/pii_kinds",
-    "request/pii_mask_format",
 )
 
 

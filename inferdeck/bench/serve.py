@@ -22,6 +22,7 @@ from inferdeck.bench.counters import metric_page, sum_samples
 from inferdeck.bench.cpu import busy_seconds, process_seconds, total_seconds
 from inferdeck.bench.exporter import run_exporter
 from inferdeck.bench.load import Load, run_wrk
+from inferdeck.bench.queues import measure_queues
 from inferdeck.bench.real_service import model_or_raise, run_service
 from inferdeck.bench.serve_result import Served, shape_serve
 from inferdeck.bench.windows import Window
@@ -124,7 +125,18 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
             if recorder:
                 exporter = run_exporter(f"exporter-{name}", folder / name, folder, None, 0.01)
                 rig.exporters[name] = stack.enter_context(exporter)
-        return shape_serve(_measure(rig, rounds, seconds, progress))
+        served = _measure(rig, rounds, seconds, progress)
+        stack.close()  # so that nothing idle shares the cores with what follows
+        queues = measure_queues(
+            wrk,
+            folder,
+            model,
+            rig.bodies,
+            rounds=rounds,
+            seconds=seconds,
+            progress=lambda what: progress(what, 1.0),
+        )
+        return shape_serve(served, queues)
 
 
 def _write_bodies(target: Path) -> Path:

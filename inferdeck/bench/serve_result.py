@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from inferdeck.bench.load import Load
 from inferdeck.bench.machine import describe, versions
+from inferdeck.bench.queues import QueueFigures, shape_queues
 from inferdeck.bench.windows import Summary, Window, pair_up, summarise
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class Served:
     connections: int
 
 
-def shape_serve(served: Served) -> dict[str, Any]:
-    """Return the result; what needs Triton is null until there is one."""
+def shape_serve(served: Served, queues: QueueFigures | None = None) -> dict[str, Any]:
+    """Return the result; what was not measured, or needs Triton, is null."""
+    vip_p99_s, more = shape_queues(queues) if queues is not None else (None, None)
     on = [load for windows in served.rounds for window, load in windows if window.variant == "on"]
     summaries = _summaries(served)
     plain, work, again = summaries["on"], summaries["work_on"], summaries["off_aa"]
@@ -69,7 +71,8 @@ def shape_serve(served: Served) -> dict[str, Any]:
     passed = plain.rps_ratio >= RATIO_MIN and work.rps_ratio >= RATIO_WORK_MIN and not errors and not failures
     return {
         "backends": {"onnx": onnx, "triton": {"bare_ratio": None}},
-        "vip_p99_s": None,
+        "vip_p99_s": vip_p99_s,
+        "queues": more,
         "batching_gain": None,
         "clients_100_failures": failures,
         "knee_rps": None,
@@ -130,4 +133,10 @@ def draw_serve(result: dict[str, Any], console: Console) -> None:
         f"gate {word}: at least {gate['uninstrumented_ratio_min']:.2f}, with 1 ms of work "
         f"{gate['uninstrumented_ratio_1ms_min']:.2f}, no error, no failure"
     )
-    console.print("not measured yet: triton, vip_p99_s, batching_gain, knee_rps")
+    if (queues := result["queues"]) is not None:
+        console.print(
+            f"VIPs beside a normal queue {queues['normal_depth']:.0f} deep: p99 {result['vip_p99_s'] * 1e3:.0f} ms "
+            f"(normal {queues['normal_p99_s'] * 1e3:.0f} ms, {queues['normal_refused']} told to come back)"
+        )
+        console.print(f"batches in process: {queues['batching_in_process_gain']:.2f} of the requests/s without")
+    console.print("not measured yet: triton, batching_gain (calls to Triton), knee_rps")

@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from inferdeck.bench.load import Load
+from inferdeck.bench.queues import QueueFigures
 from inferdeck.bench.real_service import model_or_raise
 from inferdeck.bench.serve import ROUND, ROUND_WORK, run_serve
 from inferdeck.bench.serve_result import Served, shape_serve
@@ -103,6 +104,18 @@ def test_degraded_answers_are_errors_beyond_what_was_cut_off() -> None:
     assert (4, False) == (many["clients_100_failures"], many["gate"]["passed"])
 
 
+def test_vips_and_batches_are_told_beside() -> None:
+    """The P99 of VIPs stands where the contract has it; a gain is over its neighbours' mean, the median of rounds."""
+    rounds = [(100.0, 90.0, 80.0), (100.0, 50.0, 100.0), (100.0, 120.0, 100.0)]
+    result = shape_serve(served(1000.0), QueueFigures(load(50.0), load(900.0, refused=7), 61.54, rounds))
+
+    validate("serve", result)
+    queues = result["queues"]
+    assert (0.003, 1.0) == (result["vip_p99_s"], queues["batching_in_process_gain"])
+    assert (7, 61.5) == (queues["normal_refused"], queues["normal_depth"])
+    assert result["batching_gain"] is None
+
+
 def test_what_needs_triton_is_null() -> None:
     """Nothing is made up for what does not exist yet."""
     result = shape_serve(served(1000.0))
@@ -153,3 +166,5 @@ def test_the_real_service_answers_every_real_review(model: Path) -> None:
     assert (0, 0) == (result["backends"]["onnx"]["errors"], result["clients_100_failures"])
     assert result["backends"]["onnx"]["rps"] > 0
     assert result["backends"]["onnx"]["exporter_us"] > 0
+    assert (result["vip_p99_s"] > 0, result["queues"]["vip_refused"]) == (True, 0)
+    assert result["queues"]["normal_depth"] > 0

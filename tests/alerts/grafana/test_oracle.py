@@ -52,6 +52,8 @@ def as_prometheus_rule(rule: dict[str, Any]) -> dict[str, Any]:
             if name not in {"impact", "triage"} and not name.startswith("__")
         },
     }
+    # Grafana knows the panel by its uid and id; Prometheus' rule says the same as a path.
+    known["annotations"]["dashboard_url"] = f"d/{rule['dashboardUid']}?viewPanel={rule['panelId']}"
     if "keepFiringFor" in rule:
         known["keep_firing_for"] = rule["keepFiringFor"]
     return known

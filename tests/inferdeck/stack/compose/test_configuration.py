@@ -30,6 +30,24 @@ def test_a_scaled_service_is_found_by_its_name() -> None:
     assert [{"names": ["service"], "type": "A", "port": 8081, "refresh_interval": "5s"}] == job["dns_sd_configs"]
 
 
+@pytest.mark.parametrize("name", ["grafana", "alertmanager"])
+def test_the_dashboards_choice_of_service_is_on_every_series_of_ours(name: str) -> None:
+    """Put on by the scrape, and the same as what alerts without a series get; not on the parts of a profile."""
+    config = yaml.safe_load(generated_files()[f"docker/prometheus/{name}.yml"])
+    put_on = {
+        job["job_name"]: [
+            one["replacement"] for one in job.get("relabel_configs", []) if one["target_label"] == "service"
+        ]
+        + [one["labels"]["service"] for one in job.get("static_configs", []) if "labels" in one]
+        for job in config["scrape_configs"]
+    }
+
+    ours = ("service", "inferdeck-exporter", "triage", "prometheus")
+    assert {job: [config["global"]["external_labels"]["service"]] for job in ours} == {
+        job: found for job, found in put_on.items() if found
+    }
+
+
 def test_writing_is_told_once(tmp_path: Path) -> None:
     """A second time there is nothing to do."""
     assert sorted(generated_files()) == sorted(write_configuration(tmp_path))

@@ -90,6 +90,9 @@ def _family(metric: Metric, snapshot: Snapshot) -> Family:
         for labels, value in sorted(snapshot.totals.counters.get(metric.name, {}).items()):
             # The only place where whole numbers become floats: after all adding is done.
             counter.add_metric(labels, value / scale(metric))
+        # What the source itself counts, such as a GPU its memory errors, is shown as it stands.
+        for labels, present in sorted(snapshot.gauges.get(metric.name, {}).items()):
+            counter.add_metric(labels, present)
         return counter
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=names)

@@ -23,6 +23,9 @@ from exporters.collector import Exemplars, Snapshot, families
 from exporters.disk import free_space, write_error_reason
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
+from exporters.gpu.gauges import gpu_gauges
+from exporters.gpu.nvml import NvmlReader
+from exporters.gpu.sampler import GpuSampler
 from exporters.host import HostSampler
 from exporters.keep import KeepBudget
 from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
@@ -110,6 +113,7 @@ class Exporter:
         )
         self._exemplars = Exemplars()
         self._host = HostSampler()
+        self._gpus = GpuSampler(NvmlReader().read, settings.gpu_seconds) if settings.gpu else None
         self._ticked_at = self._saved_at = float("-inf")
         self._tick_seconds = 0.0
         self._pause_seconds = settings.tick_seconds
@@ -147,6 +151,8 @@ class Exporter:
             self.sender.start()
         # The share of busy CPU time is a difference: with this look, the first scrape has one.
         self._host.sample()
+        if self._gpus:
+            self._gpus.start()
         self._thread.start()
 
     def tick(self) -> None:
@@ -166,6 +172,7 @@ class Exporter:
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
             gauges |= self.archiver.gauges() if self.archiver else {}
+            gauges |= gpu_gauges(self._gpus.latest(), self._worker_pids()) if self._gpus else {}
             return families(Snapshot(self.state.totals, gauges, self._exemplars))
 
     def health(self) -> dict[str, object]:
@@ -186,6 +193,7 @@ class Exporter:
             "state": self.state_note,
             "otlp": otlp,
             "archive": self.archiver.note if self.archiver else "off",
+            "gpu": self._gpus.latest().state if self._gpus else "off",
         }
 
     def stop(self) -> None:
@@ -193,6 +201,8 @@ class Exporter:
         self._halt.set()
         if self._thread.ident is not None:
             self._thread.join(5.0)
+        if self._gpus:
+            self._gpus.stop()
         self.tick()
         # Before the state is saved: what could not be delivered is one of the totals.
         if self.sender:
@@ -204,6 +214,10 @@ class Exporter:
             self._save(flush=True)
             self.follower.close()
         os.close(self._lock_fd)
+
+    def _worker_pids(self) -> set[int]:
+        """Return the pids of the service's live workers, to tell its memory on a GPU from that of others."""
+        return {one.ring.header.pid for one in self.follower.followed.values() if one.alive}
 
     def _run(self) -> None:
         """Tick until stopped; what one tick raises costs that tick."""

@@ -38,6 +38,7 @@ from exporters.labels import (
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_foreign import FOREIGN, ForeignMetric
+from exporters.names_gpu import GPU
 from exporters.names_inputs import INPUTS
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_notifying import NOTIFYING
@@ -295,5 +296,5 @@ _SERVICE = (
 )
 
 METRICS: Final[Mapping[str, Metric]] = {
-    metric.name: metric for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *TELEMETRY, *_SERVICE, *TRITON)
+    metric.name: metric for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *GPU, *TELEMETRY, *_SERVICE, *TRITON)
 }

@@ -47,6 +47,8 @@ class ExporterSettings(BaseSettings):
         archive_seconds: Longest time that rows wait for being sealed into a segment.
         archive_bytes: Bytes of all segments, at most; about 120 a row of a service with seven stages.
         archive_hours: Segments whose last request ended earlier are removed.
+        gpu: Whether GPUs are looked at, by NVML; without a driver the figures say that there is none.
+        gpu_seconds: Pause between two looks at the GPUs.
     """
 
     model_config = SettingsConfigDict(
@@ -83,6 +85,8 @@ class ExporterSettings(BaseSettings):
     archive_seconds: float = Field(default=300.0, gt=0, le=86_400)
     archive_bytes: int = Field(default=1 << 30, ge=1 << 16)
     archive_hours: float = Field(default=24.0, gt=0, le=24 * 366)
+    gpu: bool = True
+    gpu_seconds: float = Field(default=5.0, gt=0, le=300)
 
     @field_validator("keep_slow_seconds")
     @classmethod

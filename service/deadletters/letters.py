@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from service.filters.masking import MaskFormat, mask
-from service.text.clean import clean
+from service.text.clean import drop_invisible, fold_width
 
 __all__ = ["FOLDER", "NAME", "Failure", "Kept", "TextForm", "letter_of", "read_letters", "remove_letters"]
 
@@ -99,7 +99,8 @@ def letter_of(failure: Failure, text_form: TextForm, mask_format: MaskFormat) ->
         "masked": {},
     }
     if text is not None:
-        masked = mask(clean(text) if text_form == "masked" else text, mask_format)
+        # not cleaned further: cleaning takes handles and links apart, and e-mail addresses with them
+        masked = mask(fold_width(drop_invisible(text)) if text_form == "masked" else text, mask_format)
         shown = masked.text if text_form == "masked" else _shape(masked.text)
         letter |= {"text": shown[:MOST_TEXT], "text_length": len(text), "masked": dict(masked.counts)}
     return letter

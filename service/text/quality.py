@@ -42,6 +42,7 @@ _LEADS_READ_AS_GBK: Final = re.compile(
 )
 _LATIN: Final = re.compile("[\u00c2-\u00f4]")
 _LEAST_BROKEN: Final = 4
+_VALID_SHARE: Final = 0.8
 # Shorter ones repeat as people do ("haha", three exclamation marks).
 _LEAST_REPEATED: Final = 30
 # Of 6,000 real reviews one with 30 characters or more has fewer distinct characters than this share.
@@ -86,18 +87,15 @@ def _is_markup(text: str) -> bool:
 def _misread(text: str) -> bool:
     """Return whether the text is UTF-8 that was read as Windows-1252 or as GBK.
 
-    Chinese of four characters or more whose bytes in GBK are valid UTF-8 is none that anybody writes: every character's
-    two bytes would have to fall into place. (Of two characters there are some.)
+    Chinese of four characters or more whose bytes in GBK are nearly all valid UTF-8 is none that anybody writes: every
+    character's two bytes would have to fall into place. (Of two characters there are some.)
     """
     if _LEADS_READ_AS_GBK.search(text) is not None:
-        # what was cut off or lost at the ends is no part of the judgement
         raw = "".join(c for c in text if c > "\x7f").encode("gbk", "ignore")
-        for end in range(len(raw), max(len(raw) - 3, 0), -1):
-            try:
-                whole = raw[:end].decode("utf-8")
-            except UnicodeDecodeError:
-                continue
-            return len(whole) >= _LEAST_BROKEN and any("一" <= c <= "鿿" for c in whole)
+        # some bytes are lost on the way: not all pairs are characters of GBK
+        whole = raw.decode("utf-8", "ignore")
+        if len(whole) >= _LEAST_BROKEN and len(whole.encode()) >= _VALID_SHARE * len(raw):
+            return True
     # Letters of Latin-1 are in no text of the contract; repair_encoding also takes out U+FFFD, looked for before.
     return _LATIN.search(text) is not None and repair_encoding(text) != text
 

@@ -1,0 +1,87 @@
+"""Personal data of each kind is found and masked in Chinese and English; other numbers stay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from stdnum import luhn
+
+from service.filters.masking import mask
+from service.text.clean import clean
+
+# Made up; the check digits are right.
+FOUND = {
+    "mobile": ("请打13812345678谢谢", "请打[phone]谢谢", {"phone": 1}),
+    "mobile in groups": ("138 1234 5678", "[phone]", {"phone": 1}),
+    "landline": ("座机010 62345678吧", "座机[phone]吧", {"phone": 1}),
+    "American": ("call 212 555 0123 now", "call [phone] now", {"phone": 1}),
+    "two numbers": ("13812345678或13912345678", "[phone]或[phone]", {"phone": 2}),
+    "identity card": ("身份证11010519491231002X", "身份证[id_card]", {"id_card": 1}),
+    "identity card, small x": ("11010519491231002x", "[id_card]", {"id_card": 1}),
+    "bank card": ("卡6222021234567890128", "卡[bank_card]", {"bank_card": 1}),
+    "bank card in groups": ("4111 1111 1111 1111", "[bank_card]", {"bank_card": 1}),
+    "e-mail": ("mail san.zhang@qq.com please", "mail [email] please", {"email": 1}),
+    "full-width, after cleaning": (clean("电话１３８１２３４５６７８"), "电话[phone]", {"phone": 1}),
+}
+
+
+@pytest.mark.parametrize(("text", "masked", "counts"), FOUND.values(), ids=FOUND.keys())
+def test_each_kind_is_masked_and_counted(text: str, masked: str, counts: dict[str, int]) -> None:
+    """Format 2 names the kind."""
+    result = mask(text, "2")
+    assert (masked, counts) == (result.text, dict(result.counts))
+
+
+def test_format_1_keeps_the_length_and_no_digit() -> None:
+    """As many marks as there were characters."""
+    assert "请打###########谢谢" == mask("请打13812345678谢谢").text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "质量很好",
+        "2024年11月12日买的，299.00元",
+        "型号 6222021234567890123",  # a card's length, a wrong check digit
+        "110105194912310021",  # an identity card's length, a wrong check digit
+        "订单 20231112000012345",
+        "x" * 1024,
+    ],
+)
+def test_other_numbers_stay(text: str) -> None:
+    """Dates, prices and numbers whose check digit is wrong."""
+    result = mask(text)
+    assert (text, {}) == (result.text, dict(result.counts))
+
+
+@given(st.from_regex(r"\A1[3-9][0-9]{9}\Z"), st.sampled_from(["", "电话", "call me ", "，"]))
+def test_no_mobile_number_is_left(number: str, before: str) -> None:
+    """Whatever stands in front of it."""
+    assert number not in mask(before + number + "。").text
+
+
+@given(st.from_regex(r"\A62[0-9]{13,16}\Z"))
+def test_no_card_with_a_right_check_digit_is_left(digits: str) -> None:
+    """Any length of UnionPay's."""
+    number = digits + luhn.calc_check_digit(digits)
+    assert number not in mask(f"卡号{number}，谢谢").text
+
+
+@pytest.mark.parametrize("text", ["1" * 1024, "1234567," * 128, "212 555 0123, " * 73, "1(" * 512])
+def test_a_text_of_numbers_is_masked_unjudged(text: str) -> None:
+    """No run of seven digits is left, and no library is asked about each."""
+    assert re.search("[0-9]{7}", mask(text).text) is None
+
+
+def test_a_text_beyond_the_contract_s_length_is_cut() -> None:
+    """What was not looked at is not returned."""
+    assert "a" * 1024 == mask("a" * 1024 + "13812345678").text
+
+
+@given(st.text(max_size=200))
+def test_nothing_raises(text: str) -> None:
+    """Any text at all."""
+    mask(text, "2")

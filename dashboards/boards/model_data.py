@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dashboards.boards.variables import SERVICE
-from dashboards.expr import like, mean, per_minute, pick, quantile, total
+from dashboards.expr import is_, like, mean, per_minute, pick, quantile, total
 from dashboards.spec import Board, Panel, Query, Section
 
 __all__ = ["BOARD"]
@@ -180,6 +180,60 @@ _IN: Final = (
         ),
         alerts=("contract_violations",),
         objective=(("contract_violations", "share"),),
+        minimum=0,
+    ),
+    Panel(
+        key="text-quality",
+        id=12,
+        title="Texts of low quality",
+        kind="timeseries",
+        unit="short",
+        description="Texts a minute that are damaged, full of markup, repeated or empty, by the first reason found; "
+        "refused ones count too.",
+        no_data=_NO_EXPORTER,
+        queries=(
+            Query(per_minute("model_low_quality_input_total", is_("modality", "text"), by="reason"), "{{reason}}"),
+        ),
+        alerts=("low_quality_text",),
+        minimum=0,
+    ),
+    Panel(
+        key="mask-formats",
+        id=13,
+        title="Masked personal data by format",
+        kind="timeseries",
+        unit="short",
+        description="Texts a minute in which personal data was masked, by kind and by the mask's format. Two formats "
+        "at a time: a deploy that reached a part of the workers.",
+        no_data=_NO_EXPORTER,
+        queries=(
+            Query(per_minute("model_pii_masked_total", by="kind, mask_format"), "{{kind}} in format {{mask_format}}"),
+        ),
+        alerts=("pii_mask_mismatch",),
+        minimum=0,
+    ),
+    Panel(
+        key="dead-letters",
+        id=14,
+        title="Failed requests that are kept",
+        kind="timeseries",
+        unit="short",
+        description="Requests a minute that failed the contract and were handed over to be kept, and those for which "
+        "there was no room.",
+        no_data=_NO_EXPORTER,
+        queries=(Query(per_minute("model_dead_letters_total", by="result"), "{{result}}"),),
+        minimum=0,
+    ),
+    Panel(
+        key="filter-failures",
+        id=15,
+        title="Failing filters",
+        kind="timeseries",
+        unit="short",
+        description="Requests a minute for which a link of the filter chain failed or was left out. Protocol, schema "
+        "and masking answer 503 meanwhile.",
+        no_data=_NO_EXPORTER,
+        queries=(Query(per_minute("model_filter_failures_total", by="link"), "{{link}}"),),
         minimum=0,
     ),
     Panel(

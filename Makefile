@@ -31,6 +31,10 @@ help: ## list the verbs
 
 setup: .venv/.ready .venv/.core .tools/.ready ## make .venv from the lock, fetch Prometheus and Alertmanager
 
+# Jaeger, compiled once from its Go module: about seven minutes of CPU and 121 MB. `inferdeck up` starts it where it is there.
+jaeger: .venv/.ready ## compile Jaeger into .tools/bin, for `inferdeck up` and `inferdeck bench trace` (needs Go)
+	$(PY) -m inferdeck.stack.jaeger_build .tools
+
 demo: setup ## cause a real failure, see it alerted, named and traced (under 3 minutes)
 	.venv/bin/inferdeck demo
 
@@ -73,4 +77,4 @@ lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew
 clean: ## remove what was built here
 	rm -rf .venv .tools build dist probes/_core-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup demo check test quick bench generate golden lock clean
+.PHONY: help setup jaeger demo check test quick bench generate golden lock clean

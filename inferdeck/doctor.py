@@ -152,7 +152,9 @@ def _ports(settings: StackSettings) -> Iterator[Check]:
     # the service's second listener has no part of its own
     if running and (service := running.part("service")) and service.record and is_alive(service.record):
         ours.add(int(service.health_url.split(":")[2].split("/")[0]))
-    for name, port in settings.ports.items():
+    from inferdeck.stack.commands import find_tools
+
+    for name, port in settings.ports_with(find_tools()).items():
         if port in ours:
             yield Check(name, "ok", f"{port} is held by our stack")
         elif is_free(settings.host, port):

@@ -5,21 +5,37 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
 
 from inferdeck.errors import CannotRun
 
-__all__ = ["PORT_FIELDS", "STATE_VARIABLE", "StackSettings", "load_settings", "stack_ring_dir"]
+__all__ = [
+    "JAEGER_PORTS",
+    "PORT_FIELDS",
+    "STATE_VARIABLE",
+    "TRITON_PORT_FIELDS",
+    "StackSettings",
+    "load_settings",
+    "stack_ring_dir",
+]
 
 CONFIG = Path(__file__).resolve().parent / "config"
-PORT_FIELDS = ("service_port", "admin_port", "exporter_port", "triage_port", "prometheus_port", "alertmanager_port")
+PORT_FIELDS = (
+    *("service_port", "admin_port", "exporter_port", "triage_port", "prometheus_port", "alertmanager_port"),
+    *("jaeger_port", "jaeger_otlp_port"),
+)
+# listened on where Jaeger's program is there, and only then
+JAEGER_PORTS = ("jaeger_port", "jaeger_otlp_port")
 # named wherever nothing was found: a stack is known by its state folder, and each working folder has its own
 STATE_VARIABLE = "INFERDECK_STATE_DIR"
 Port = Field(ge=1, le=65535)
+# of a Triton, which is part of a stack only where it is asked for
+TRITON_PORT_FIELDS = ("triton_port", "triton_metrics_port", "triton_admin_port")
 
 
 class StackSettings(BaseSettings):
@@ -42,9 +58,15 @@ class StackSettings(BaseSettings):
     triage_port: int = Port
     prometheus_port: int = Port
     alertmanager_port: int = Port
+    jaeger_port: int = Port
+    # of the embedded stack alone; in containers it is not published
+    jaeger_otlp_port: int = Port
+    triton_port: int = Port
+    triton_metrics_port: int = Port
+    triton_admin_port: int = Port
+    backend: Literal["onnx", "triton"] = "onnx"
     # of the compose stack alone
     grafana_port: int = Port
-    jaeger_port: int = Port
     service_workers: int = Field(ge=1, le=64)
     scrape_interval_seconds: int = Field(ge=1, le=15)
     ready_timeout_seconds: float = Field(gt=0)
@@ -72,7 +94,12 @@ class StackSettings(BaseSettings):
     @property
     def ports(self) -> dict[str, int]:
         """Return the port of each listener by its setting's name."""
-        return {name: int(getattr(self, name)) for name in PORT_FIELDS}
+        names = PORT_FIELDS + (TRITON_PORT_FIELDS if self.backend == "triton" else ())
+        return {name: int(getattr(self, name)) for name in names}
+
+    def ports_with(self, tools: Iterable[str]) -> dict[str, int]:
+        """Return the ports that a stack of the programs *tools* listens on."""
+        return {name: port for name, port in self.ports.items() if name not in JAEGER_PORTS or "jaeger" in tools}
 
     @property
     def state_path(self) -> Path:

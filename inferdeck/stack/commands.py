@@ -15,10 +15,12 @@ from typing import Any
 
 from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings
+from inferdeck.stack.jaeger import find_jaeger
 from inferdeck.stack.plan import StackPlan, plan_from_settings
 from inferdeck.stack.ports import require_free
 from inferdeck.stack.process import ProcessRecord, is_alive, log_tail, start, stop
 from inferdeck.stack.state import StackState, make_private_folder, only_stack, read_state, write_private, write_state
+from inferdeck.stack.triton import find_triton
 from inferdeck.version import ROOT
 
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
@@ -26,7 +28,18 @@ __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
 Say = Callable[[str], None]
 # what `down --purge` removes: what the parts make
 PURGED = (
-    *("logs", "prometheus", "alertmanager", "reports", "triage", "exporter.state", "exporter.lock", "archive", "rows"),
+    *(
+        "logs",
+        "prometheus",
+        "alertmanager",
+        "triton",
+        "reports",
+        "triage",
+        "exporter.state",
+        "exporter.lock",
+        "archive",
+        "rows",
+    ),
     *("run", "mitigations/reserve", "mitigations/lock"),
 )
 # and what it leaves: incidents that were handed on, and evidence
@@ -36,10 +49,11 @@ RING_FOLDER = ("key", "control")
 
 
 def find_tools() -> dict[str, str]:
-    """Return the path of each program of Prometheus and Alertmanager that can be found here."""
+    """Return the path of each program of Prometheus, Alertmanager and Jaeger that can be found here."""
     from alerts.promtool import TOOLS, find_tool
 
-    return {name: str(path) for name in TOOLS if (path := find_tool(name))}
+    found = {name: str(path) for name in TOOLS if (path := find_tool(name))}
+    return found | ({"jaeger": str(jaeger)} if (jaeger := find_jaeger()) else {})
 
 
 def prepare_model(model_dir: Path, progress: Callable[[str, float], None], say: Say = lambda _line: None) -> None:
@@ -94,12 +108,13 @@ def up(settings: StackSettings, say: Say, progress: Callable[[str, float], None]
     """
     if (running := _degraded(settings.state_path)) is not None:
         return _mend(running, settings, say)
+    tools = find_tools()
     # before the model: whoever has a stack already, or a taken port, should not wait for a training to hear of it
     with only_stack(settings.state_path):
-        require_free(settings.host, settings.ports)
+        require_free(settings.host, settings.ports_with(tools))
     prepare_model(settings.model_path, progress, say)
     _warn_of_rows(settings, say)
-    plan = plan_from_settings(settings, find_tools())
+    plan = plan_from_settings(settings, tools | find_triton(settings, say))
     if foreground:
         from inferdeck.stack.supervisor import supervise
 

@@ -35,7 +35,7 @@ class EmbeddedStack:
         Args:
             plan: Ports, folders and programs.
             say: Gets one line for each step.
-            parts: The processes; the plan's five by default.
+            parts: The processes; the plan's own by default.
         """
         self.plan = plan
         self._say = say

@@ -7,8 +7,10 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from inferdeck.stack.jaeger import render_jaeger
 from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.state import make_private_folder, write_private
+from inferdeck.stack.triton import triton_environment, triton_parts, triton_targets
 from inferdeck.version import ROOT
 
 __all__ = ["Part", "build_parts", "cluster_targets", "write_configuration"]
@@ -88,6 +90,7 @@ def build_parts(plan: StackPlan) -> list[Part]:
             "INFERDECK_SERVICE_WORKERS": str(plan.service_workers),
             "INFERDECK_SERVICE_ADMIN_HOST": plan.host,
             "INFERDECK_SERVICE_MIDDLEWARE": ",".join(plan.service_middleware),
+            **triton_environment(plan),
             **plan.service_env,
         },
     )
@@ -97,7 +100,8 @@ def build_parts(plan: StackPlan) -> list[Part]:
         _module("exporters"),
         "/healthz",
         ports["exporter_port"],
-        {"INFERDECK_EXPORTER_HOST": plan.host, "INFERDECK_EXPORTER_PORT": str(ports["exporter_port"])},
+        {"INFERDECK_EXPORTER_HOST": plan.host, "INFERDECK_EXPORTER_PORT": str(ports["exporter_port"])}
+        | _span_target(plan),
     )
     triage = Part(
         "triage",
@@ -112,7 +116,22 @@ def build_parts(plan: StackPlan) -> list[Part]:
             "INFERDECK_PROMETHEUS_URL": plan.url("prometheus_port"),
         },
     )
-    return [service, exporter, triage, _alertmanager(plan), _prometheus(plan)]
+    jaeger = [_jaeger(plan)] if "jaeger" in plan.tools else []
+    return [*triton_parts(plan), *jaeger, service, exporter, triage, _alertmanager(plan), _prometheus(plan)]
+
+
+def _span_target(plan: StackPlan) -> dict[str, str]:
+    """Return where the exporter sends spans: the stack's Jaeger, unless the user set a target."""
+    name = "INFERDECK_EXPORTER_OTLP_ENDPOINT"
+    theirs = common_environment(plan).get(name)
+    return {name: plan.url("jaeger_otlp_port")} if "jaeger" in plan.tools and not theirs else {}
+
+
+def _jaeger(plan: StackPlan) -> Part:
+    port = plan.ports["jaeger_port"]
+    argv = (plan.tools["jaeger"], "--config", str(plan.state_dir / "run" / "jaeger.json"))
+    # its API answers as soon as it can be asked; before the exporter, whose first spans would wait else
+    return Part("jaeger", port, argv, "/api/services", port)
 
 
 def _alertmanager(plan: StackPlan) -> Part:
@@ -168,12 +187,16 @@ def write_configuration(plan: StackPlan) -> None:
     from alerts.prometheus_config import Scrape, render_prometheus
 
     run = make_private_folder(plan.state_dir / "run")
+    if "jaeger" in plan.tools:
+        ports = plan.ports["jaeger_port"], plan.ports["jaeger_otlp_port"]
+        write_private(run / "jaeger.json", render_jaeger(plan.host, *ports))
     write_private(run / "alertmanager.yml", render_alertmanager(f"{plan.url('triage_port')}/webhook"))
     targets = {
         "service": "admin_port",
         "inferdeck-exporter": "exporter_port",
         "triage": "triage_port",
         "prometheus": "prometheus_port",
+        **triton_targets(plan),
     }
     text = render_prometheus(
         [Scrape(job, f"{plan.host}:{plan.ports[setting]}") for job, setting in targets.items()],

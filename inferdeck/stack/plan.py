@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from inferdeck.settings import PORT_FIELDS, StackSettings
+from inferdeck.settings import StackSettings
 from inferdeck.stack.ports import free_ports
 
 __all__ = ["StackPlan", "plan_from_settings", "plan_on_free_ports"]
@@ -21,7 +21,7 @@ class StackPlan:
         ring_dir: Rows; absolute.
         model_dir: Model artefacts; absolute.
         ports: Port by the name of its setting.
-        tools: Path of each program of Prometheus that was found; what is missing is left out of the stack.
+        tools: Path of each program of Prometheus and Jaeger that was found; what is missing is left out of the stack.
         service_middleware: `path.py:callable` or `module:callable`, inside the recorder.
         service_env: Further environment of the service.
         inherit_settings: Whether the parts see the user's own INFERDECK_ variables; in drills they do not, so that
@@ -71,7 +71,7 @@ def plan_from_settings(settings: StackSettings, tools: dict[str, str]) -> StackP
         ring_dir=settings.ring_path,
         model_dir=settings.model_path,
         host=settings.host,
-        ports=settings.ports,
+        ports=settings.ports_with(tools),
         tools=tools,
         service_workers=settings.service_workers,
         scrape_interval_seconds=settings.scrape_interval_seconds,
@@ -82,7 +82,9 @@ def plan_from_settings(settings: StackSettings, tools: dict[str, str]) -> StackP
     )
 
 
-def plan_on_free_ports(settings: StackSettings, tools: dict[str, str], state_dir: Path, ring_dir: Path) -> StackPlan:
+def plan_on_free_ports(
+    settings: StackSettings, tools: dict[str, str], state_dir: Path, ring_dir: Path, *, jaeger: bool = False
+) -> StackPlan:
     """Return a plan for a stack beside whatever else runs: free ports, folders of its own, else shipped defaults.
 
     Args:
@@ -90,9 +92,11 @@ def plan_on_free_ports(settings: StackSettings, tools: dict[str, str], state_dir
         tools: Programs found.
         state_dir: Fresh state folder.
         ring_dir: Fresh folder of rows.
+        jaeger: Whether Jaeger is started, if it is there: it costs memory, and most runs look at no spans.
     """
+    tools = {name: path for name, path in tools.items() if jaeger or name != "jaeger"}
     plan = plan_from_settings(settings, tools)
-    ports = dict(zip(PORT_FIELDS, free_ports(len(PORT_FIELDS), settings.host), strict=True))
+    ports = dict(zip(plan.ports, free_ports(len(plan.ports), settings.host), strict=True))
     return replace(
         plan,
         state_dir=state_dir,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from alerts.promtool import find_tool
+from inferdeck.stack.jaeger_build import JaegerBuildError, compile_jaeger, module_digest
 from inferdeck.version import ROOT
 from tests.containers.machine import CACHE, HERE, Podman, alone, unavailable
 
@@ -71,30 +71,13 @@ def wheels() -> Path:
 
 def jaeger_binary() -> Path:
     """Return Jaeger, compiled once from its Go module: about seven minutes of CPU."""
-    told = hashlib.sha256((HERE / "jaeger" / "go.sum").read_bytes()).hexdigest()[:16]
-    path = CACHE / f"jaeger-{told}"
-    go = shutil.which("go")
-    if go is None and not path.exists():
-        unavailable("no Go here to compile Jaeger with")
+    path = CACHE / f"jaeger-{module_digest()}"
     with alone("jaeger"):
         if not path.exists():
-            half = path.with_suffix(".half")
-            # static, since the image's C library may be another one; without symbols it links in half the time
-            argv = [str(go), "build", "-trimpath", "-ldflags=-s -w", "-o", str(half)]
-            argv.append("github.com/jaegertracing/jaeger/cmd/jaeger")
-            environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly"}
-            done = subprocess.run(
-                argv,
-                cwd=HERE / "jaeger",
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=1500,
-                check=False,
-            )
-            if done.returncode != 0:
-                unavailable(f"Jaeger cannot be compiled: {done.stderr[-500:]}")
-            half.rename(path)
+            try:
+                compile_jaeger(path, timeout_seconds=1500)
+            except JaegerBuildError as error:
+                unavailable(str(error))
     return path
 
 

@@ -30,6 +30,8 @@ def test_the_defaults_are_those_of_the_architecture() -> None:
         "triage_port": 9465,
         "prometheus_port": 19090,
         "alertmanager_port": 19093,
+        "jaeger_port": 16686,
+        "jaeger_otlp_port": 14318,
     } == settings.ports
     assert "127.0.0.1" == settings.host
     assert Path.cwd() / ".inferdeck" == settings.state_path

@@ -1,0 +1,169 @@
+"""The backend asks Triton, and whatever Triton does, somebody answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.backend import Answer, BackendError, OnnxBackend, StagedBackend, infer
+from service.backend_triton import TritonBackend
+from service.breaker import Breaker
+from service.triton.http import TritonError
+
+
+class _Session:
+    def run(self, _outputs: Sequence[str], feed: dict[str, Any]) -> list[Any]:
+        return [np.tile(np.array([[1.0, 2.0, 0.0]], dtype=np.float32), (len(feed["input_ids"]), 1))]
+
+
+class _Tokenizer:
+    def no_truncation(self) -> None: ...
+
+    def no_padding(self) -> None: ...
+
+
+class _Triton:
+    """Answers or raises what it is told."""
+
+    def __init__(self) -> None:
+        self.answer: Any = np.array([[0.0, 0.0, 4.0]], dtype=np.float32)
+        self.error: TritonError | None = None
+        self.calls: list[dict[str, Any]] = []
+
+    def infer(self, ids: Any, mask: Any, *, around: Any, **told: Any) -> Any:
+        """Note the call."""
+        self.calls.append({"ids": ids, "mask": mask, **told})
+        if self.error is not None:
+            raise self.error
+        with around():
+            return self.answer
+
+    def close(self) -> None: ...
+
+
+class Told:
+    """Keeps the stages of a call."""
+
+    def __init__(self) -> None:
+        self.stages: list[tuple[str, dict[str, Any]]] = []
+
+    @contextmanager
+    def stage(self, name: str, /, **attributes: Any) -> Any:
+        """Note a stage."""
+        self.stages.append((name, attributes))
+
+        class Handle:
+            def set(self, **more: Any) -> None:
+                """Note its attributes."""
+                attributes.update(more)
+
+        yield Handle()
+
+    def traceparent(self, stage: str) -> str:
+        """Return what tells the stage."""
+        return f"parent-{stage}"
+
+    @property
+    def names(self) -> list[str]:
+        """Names in order."""
+        return [name for name, _attributes in self.stages]
+
+
+IDS = np.array([[5, 6]], dtype=np.int64)
+MASK = np.ones((1, 2), dtype=np.int64)
+
+
+def made(**told: Any) -> tuple[TritonBackend, _Triton]:
+    """Return a backend and the Triton behind it."""
+    local = OnnxBackend(
+        _Tokenizer(),
+        _Session(),
+        labels=("negative", "neutral", "positive"),
+        temperature=1.0,
+        max_tokens=8,
+        vocabulary=10,
+        version="v",
+    )
+    triton: Any = _Triton()
+    return TritonBackend(local, triton, Breaker(2), **told), triton
+
+
+def test_triton_answers_and_its_stages_are_told() -> None:
+    """triton.client with its parts, model.forward below it, the trace handed on, both padded to one length."""
+    backend, triton = made(pad_tokens=6)
+    told = Told()
+
+    answer = infer(backend, IDS, MASK, told, 1.0)
+
+    assert isinstance(backend, StagedBackend)
+    assert np.array_equal(triton.answer, answer.logits)
+    assert (None, "v") == (answer.degraded, answer.version)
+    assert ["triton.client", "model.forward"] == told.names
+    assert {"pool_wait_ns", "serialize_ns", "wait_ns", "deserialize_ns"} <= set(told.stages[0][1])
+    assert {"traceparent": "parent-triton.client"} == triton.calls[0]["headers"]
+    assert (1, 6) == triton.calls[0]["ids"].shape == triton.calls[0]["mask"].shape
+    assert 0 == triton.calls[0]["mask"][0, 2:].sum()
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "because"),
+    [
+        (np.array([[np.nan, 0, 0]], dtype=np.float32), None, "wrong_answer"),
+        (np.zeros((1, 4), dtype=np.float32), None, "wrong_answer"),
+        (np.zeros((3, 3), dtype=np.float32), None, "wrong_answer"),
+        (None, TritonError("timeout", "late"), "timeout"),
+        (None, TritonError("stub_dead", "dead", 500), "stub_dead"),
+        (None, TritonError("unloaded", "gone", 503), "unloaded"),
+    ],
+)
+def test_whatever_is_wrong_the_model_in_process_answers(answer: Any, error: Any, because: str) -> None:
+    """The answer says so, the failed stage has its status, and the reason is counted."""
+    backend, triton = made()
+    triton.answer, triton.error = answer, error
+    told = Told()
+
+    got: Answer = backend.infer(IDS, MASK, told, 1.0)
+
+    assert (because, [1.0, 2.0, 0.0]) == (got.degraded, got.logits[0].tolist())
+    assert ["fallback.cpu", "vectorizer"] == told.names[-2:]
+    assert because == told.stages[-2][1]["because"]
+    assert (because, True) == (told.stages[0][1]["error"], told.stages[0][1]["status"] >= 500)
+    assert {because: 1} == backend.snapshot().unanswered
+
+
+def test_an_open_breaker_asks_nobody() -> None:
+    """After failures in a row Triton is left alone."""
+    backend, triton = made()
+    triton.error = TritonError("timeout", "late")
+    for _ in range(2):
+        backend.infer(IDS, MASK, Told(), 1.0)
+    told = Told()
+
+    assert "breaker_open" == backend.infer(IDS, MASK, told, 1.0).degraded
+    assert 2 == len(triton.calls)
+    assert ["fallback.cpu", "vectorizer"] == told.names
+    assert ("open", 1) == backend.snapshot()[:2]
+
+
+def test_an_input_that_is_none_reaches_nobody_and_opens_nothing() -> None:
+    """A wrong id is the caller's fault, not Triton's."""
+    backend, triton = made()
+
+    with pytest.raises(BackendError, match="outside"):
+        backend.infer(np.array([[99]], dtype=np.int64), np.ones((1, 1), dtype=np.int64), Told(), 1.0)
+
+    assert [] == triton.calls
+    assert "closed" == backend.snapshot().breaker
+
+
+@pytest.mark.parametrize(("left", "expected"), [(5.0, 0.4), (0.3, 0.2), (0.0, 0.01)])
+def test_triton_gets_less_than_what_is_left(left: float, expected: float) -> None:
+    """Something must remain for the model in process."""
+    backend, triton = made(timeout_seconds=0.4)
+    backend.infer(IDS, MASK, Told(), left)
+
+    assert expected == pytest.approx(triton.calls[0]["seconds"])

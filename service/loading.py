@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
-
 from service.artifacts import Artifacts, load_artifacts
 from service.backend import BackendError, OnnxBackend
+from service.memory import Memory, available_memory
 
 __all__ = ["NotEnoughMemory", "load_onnx", "require_memory"]
 
@@ -19,23 +18,28 @@ class NotEnoughMemory(RuntimeError):  # noqa: N818 - says what is wrong
     """The model would not fit beside what else runs."""
 
 
-def require_memory(model_bytes: int, total_bytes: int, used_bytes: int, reserve_bytes: int) -> None:
+_MIB = 1 << 20
+_MENDS = {"machine": "free memory", "container": "raise the container's memory limit"}
+
+
+def require_memory(model_bytes: int, memory: Memory, reserve_bytes: int) -> None:
     """Refuse a model that does not fit (row B11: usable = total - reserve - other processes).
 
     Args:
         model_bytes: Parameters times their size.
-        total_bytes: Memory of the machine.
-        used_bytes: Memory that processes hold now.
+        memory: What there is, and what processes hold of it now.
         reserve_bytes: Memory to leave alone.
 
     Raises:
         NotEnoughMemory: If it does not fit.
     """
     needed = int(model_bytes * _OVERHEAD_RATIO)
-    usable = total_bytes - reserve_bytes - used_bytes
+    usable = memory.left_bytes - reserve_bytes
     if needed > usable:
         raise NotEnoughMemory(
-            f"the model needs {needed} bytes and {max(0, usable)} are usable; free memory or lower "
+            f"the model needs {needed / _MIB:.1f} MiB ({_OVERHEAD_RATIO} x its parameters) and "
+            f"{max(0, usable) / _MIB:.1f} MiB are usable (the {memory.place}'s {memory.total_bytes / _MIB:.0f} MiB, "
+            f"less {memory.used_bytes / _MIB:.0f} held and {reserve_bytes / _MIB:.0f} in reserve); {_MENDS[memory.place]} or lower "
             "INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
         )
 
@@ -53,8 +57,7 @@ def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]
         BackendError: If tokenizer and graph do not belong together.
     """
     artifacts = load_artifacts(folder)
-    memory = psutil.virtual_memory()
-    require_memory(artifacts.model.stat().st_size, memory.total, memory.total - memory.available, reserve_bytes)
+    require_memory(artifacts.model.stat().st_size, available_memory(), reserve_bytes)
     # 120 ms of imports: here, in the loading thread, they hold up neither the admin port nor the event loop.
     import onnxruntime
     from tokenizers import Tokenizer

@@ -12,6 +12,7 @@ import pytest
 from service.artifacts import ArtifactsDamaged, ArtifactsMissing, model_version
 from service.backend import BackendError, pad
 from service.loading import NotEnoughMemory, load_onnx, require_memory
+from service.memory import Memory
 from service.text.clean import FINGERPRINT
 from service.training.graph import build_graph
 from service.training.linear import BUCKETS, Linear
@@ -33,10 +34,21 @@ GIB = 1024**3
 def test_model_must_fit_beside_what_runs(*, model: int, total: int, used: int, reserve: int, fits: bool) -> None:
     """Row B11: 1.2 times the parameters within total less reserve less others."""
     if fits:
-        require_memory(model, total, used, reserve)
+        require_memory(model, Memory(total, used), reserve)
     else:
         with pytest.raises(NotEnoughMemory, match="INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"):
-            require_memory(model, total, used, reserve)
+            require_memory(model, Memory(total, used), reserve)
+
+
+def test_the_refusal_says_what_is_compared() -> None:
+    """One line: need, what is usable, whose limit it is, and the mend that fits it."""
+    with pytest.raises(NotEnoughMemory) as caught:
+        require_memory(100 << 20, Memory(512 << 20, 300 << 20, "container"), 128 << 20)
+
+    assert (
+        "the model needs 120.0 MiB (1.2 x its parameters) and 84.0 MiB are usable (the container's 512 MiB, less "
+        "300 held and 128 in reserve); raise the container's memory limit or lower INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
+    ) == str(caught.value)
 
 
 def write_model(folder: Path, **changes: Any) -> Path:

@@ -30,6 +30,7 @@ class LazyGroup(click.Group):
         "trace": "inferdeck.verbs.look",
         "triage": "inferdeck.verbs.look",
         "reports": "inferdeck.verbs.kept",
+        "deadletters": "inferdeck.verbs.kept",
         "mitigate": "inferdeck.verbs.mend",
         "doctor": "inferdeck.verbs.upkeep",
         "selftest": "inferdeck.verbs.care",

@@ -1,0 +1,86 @@
+"""What is wrong with a Triton, by hand-made series; the four ways are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runbooks import signals
+from runbooks.evidence import Evidence, Series, StepResult
+from runbooks.pages import load_pages
+from runbooks.scoring import score_page
+from runbooks.steps import triton as steps
+from runbooks.steps.registry import STEPS
+from runbooks.triton_queries import CANARY, FALLBACK, HEALS
+
+T0 = 1_780_000_000.0
+Make = Callable[..., Evidence]
+EVERY: tuple[Callable[[Evidence], StepResult], ...] = tuple(getattr(steps, name) for name in steps.__all__)
+PAGES = ("TritonDown", "TritonHung", "TritonStubDead", "TritonModelUnloaded")
+
+
+def series(before: float | None, during: float | None, **labels: str) -> Series:
+    """Return a series that changes at T0; None is no sample."""
+    times = np.arange(T0 - 120.0, T0 + 60.1, 5.0)
+    values = np.array([before if time < T0 else during for time in times], dtype=float)
+    seen = ~np.isnan(values)
+    return Series(labels, times[seen], values[seen])
+
+
+def counter(grown: float | None, **labels: str) -> Series:
+    """Return a counter that grows once, ten seconds after T0; None is no sample since T0."""
+    times = np.arange(T0 - 120.0, T0 + 60.1, 5.0)
+    if grown is None:
+        times = times[times < T0]
+    return Series(labels, times, np.where(times >= T0 + 10.0, grown or 0.0, 0.0))
+
+
+def triton(state: str | None, *, up: float = 1.0, heals: float = 0.0, **failed: float) -> dict[str, Any]:
+    """Return a Triton that was well, and since T0 is in a state; None is no supervisor any more."""
+    states = {"ok": 0.0, "timeout": 0.0, "stub_dead": 0.0, "unloaded": 0.0, "refused": 0.0}
+    now: dict[str, float | None] = {name: None if state is None else float(name == state) for name in states}
+    return {
+        signals.UP: (series(1, up, job="triton"), series(1, 1, job="service")),
+        CANARY: tuple(series(float(name == "ok"), now[name], state=name) for name in states),
+        HEALS: (counter(None if state is None else heals),),
+        FALLBACK: tuple(
+            counter(failed.get(reason, 0.0), reason=reason)
+            for reason in ("breaker_open", "refused", "timeout", "stub_dead", "unloaded")
+        ),
+    }
+
+
+def named(known: Evidence) -> list[str]:
+    """Return the pages that may be the verdict, best first."""
+    measured = {name: step(known) for name, step in STEPS.items()}
+    found = [score_page(page, measured) for page in load_pages().values() if page.alert in PAGES]
+    able = [one for one in found if one.nameable]
+    return [one.page.alert for one in sorted(able, key=lambda one: -one.confidence)]
+
+
+@pytest.mark.parametrize("step", EVERY)
+def test_without_a_triton_nothing_is_seen(step: Callable[[Evidence], StepResult], evidence: Make) -> None:
+    """Not even that all is well."""
+    assert step(evidence(None, {})).value is None
+    assert step(evidence(None, None)).value is None
+
+
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    [
+        (triton(None, up=0.0, refused=6.0, breaker_open=500.0), ["TritonDown"]),
+        (triton("refused", up=0.0, refused=6.0, breaker_open=500.0), ["TritonDown"]),
+        (triton("timeout", up=0.0, timeout=7.0, breaker_open=500.0), ["TritonHung"]),
+        (triton("ok", heals=3.0, timeout=5.0, stub_dead=1.0), ["TritonStubDead"]),
+        (triton("stub_dead", heals=1.0, timeout=5.0), ["TritonStubDead"]),
+        (triton("unloaded", unloaded=6.0, breaker_open=500.0), ["TritonModelUnloaded"]),
+        (triton("ok"), []),
+        (triton("ok", refused=4.0), []),
+    ],
+)
+def test_each_way_is_named_and_no_other(since: dict[str, Any], expected: list[str], evidence: Make) -> None:
+    """From target, canary and failed calls; a Triton that is well again is none of them."""
+    assert expected == named(evidence(None, since))

@@ -86,7 +86,7 @@ def _parts(compose: ComposeFile, _root: Path) -> Iterator[Finding]:
 def _missing_mounts(compose: ComposeFile, root: Path, name: str, notifier: str) -> Iterator[str]:
     variables = {"INFERDECK_NOTIFIER": notifier}
     if notifier == "alertmanager":
-        variables["INFERDECK_GRAFANA_ALERTING"] = "./docker/grafana/no-alerting"
+        variables["INFERDECK_GRAFANA_ALERTING"] = "./alerts/grafana/withdrawn"
     for mount in compose.services[name].get("volumes") or ():
         raw = mount["source"] if isinstance(mount, Mapping) else mount
         source = fill_in(str(raw), variables).partition(":")[0]

@@ -127,7 +127,7 @@ def variables_of(settings: StackSettings, engine: Engine, notifier: str, scale: 
     first = settings.service_port
     # nine more: as many as the range of the compose file's default
     several = f"{first}-{first + max(9, scale - 1)}" if engine.name == "docker" else ""
-    alerting = "./alerts/grafana/provisioning" if notifier == "grafana" else "./docker/grafana/no-alerting"
+    alerting = "./alerts/grafana/provisioning" if notifier == "grafana" else "./alerts/grafana/withdrawn"
     # what links in messages lead to, as a reader's browser knows it
     links = {
         "INFERDECK_NOTIFY_GRAFANA_URL": f"http://127.0.0.1:{settings.grafana_port}",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from alerts.generate import render_rule
-from alerts.grafana.files import generate_grafana, grafana_files, read_impacts
+from alerts.grafana.files import FOLDER_OF_FILES, WITHDRAWN, generate_grafana, grafana_files, read_impacts
 from alerts.grafana.reading import Provisioned
 from alerts.grafana.rules import UNREACHABLE, group_interval, rule_uid
 from alerts.grafana.variables import DEFAULTS
@@ -24,7 +24,8 @@ ALERTS = load_catalogue()
 
 def provisioned(files: dict[str, str]) -> Provisioned:
     """Return the entries of generated files."""
-    return Provisioned({name: parse(text)[0] for name, text in files.items() if name.endswith(".yaml")})
+    mounted = {name: text for name, text in files.items() if name.startswith(FOLDER_OF_FILES)}
+    return Provisioned({name: parse(text)[0] for name, text in mounted.items()})
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,19 @@ def test_an_empty_answer_is_healthy_and_a_failed_one_changes_nothing(files: Prov
     assert ("Alerting", "Alerting") == states.pop("PrometheusUnreachable")
     assert "OK" == states.pop("Watchdog")[1]
     assert {("OK", "KeepLast")} == set(states.values())
+
+
+def test_a_grafana_that_is_not_the_notifier_gives_up_every_rule_it_ever_had() -> None:
+    """It keeps what it loaded when it was, and would tell of each alert beside Alertmanager."""
+    generated = generate_grafana(ALERTS, {}, {}, ["inferdeck-of_old"])
+    document, _ = parse(generated[WITHDRAWN])
+    (rules,) = (
+        parse(text)[0] for name, text in generated.items() if name.endswith("/rules.yaml") and name != WITHDRAWN
+    )
+
+    shipped = {rule["uid"] for group in rules["groups"] for rule in group["rules"]}
+    assert shipped | {"inferdeck-of_old"} == {entry["uid"] for entry in document["deleteRules"]}
+    assert {"apiVersion", "deleteRules"} == document.keys()
 
 
 def test_groups_tick_with_grafanas_scheduler(files: Provisioned) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from alerts.grafana.check import default_environment
 from alerts.grafana.convert import alertmanager_of, expanded
-from alerts.grafana.files import grafana_files
+from alerts.grafana.files import FOLDER_OF_FILES, grafana_files
 from alerts.grafana.messages import PANEL, TEMPLATES, feishu_payload, message, title
 from alerts.grafana.reading import Provisioned, read_provisioned
 from alerts.load import load_catalogue
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.usefixtures("tools")
 def files() -> Provisioned:
     """What the catalogue says now; that the committed files say the same is a test of its own."""
     generated = grafana_files(ALERTS, ROOT)
-    return Provisioned({name: parse(text)[0] for name, text in generated.items() if name.endswith(".yaml")})
+    return Provisioned({name: parse(text)[0] for name, text in generated.items() if name.startswith(FOLDER_OF_FILES)})
 
 
 def as_prometheus_rule(rule: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,13 @@ def checkout(tmp_path: Path) -> Path:
     """Return a copy of what the checks look at."""
     for name in (COMPOSE_FILE, "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
-    for name in ("docker", "alerts/rules", "alerts/grafana/provisioning", "dashboards/provisioning"):
+    for name in (
+        "docker",
+        "alerts/rules",
+        "alerts/grafana/provisioning",
+        "alerts/grafana/withdrawn",
+        "dashboards/provisioning",
+    ):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "dashboards" / "generated", tmp_path / "dashboards" / "generated")
     (tmp_path / "inferdeck" / "config").mkdir(parents=True)
@@ -85,7 +91,7 @@ def test_the_shipped_stack_has_no_finding(checkout: Path) -> None:
         (replaced("  grafana: {}\n", ""), "the volume grafana is declared nowhere"),
         (removed("docker/jaeger/config.yaml"), "jaeger mounts ./docker/jaeger/config.yaml, which is not there"),
         (removed("docker/prometheus/alertmanager.yml"), "docker/prometheus/alertmanager.yml"),
-        (removed("docker/grafana/no-alerting"), "grafana mounts ./docker/grafana/no-alerting, which is not there"),
+        (removed("alerts/grafana/withdrawn"), "grafana mounts ./alerts/grafana/withdrawn, which is not there"),
         (removed("alerts/rules"), "alerts/rules"),
         (removed("dashboards/generated"), "grafana mounts ./dashboards/generated, which is not there"),
         (replaced("prom/prometheus:v3.14.0", "prom/prometheus:latest"), "the image prom/prometheus:latest"),

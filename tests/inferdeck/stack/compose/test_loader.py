@@ -93,7 +93,7 @@ def test_our_reading_of_variables_is_its_reading() -> None:
 
 def test_the_notifier_is_chosen_in_both_places_at_once() -> None:
     """With Alertmanager as the notifier Prometheus knows it, and Grafana's alerting is an empty folder."""
-    chosen = {"INFERDECK_NOTIFIER": "alertmanager", "INFERDECK_GRAFANA_ALERTING": "./docker/grafana/no-alerting"}
+    chosen = {"INFERDECK_NOTIFIER": "alertmanager", "INFERDECK_GRAFANA_ALERTING": "./alerts/grafana/withdrawn"}
     mounts = {
         name: {mount["target"]: mount["source"] for mount in part["volumes"]}
         for name, part in resolved("alertmanager", **chosen)["services"].items()
@@ -101,4 +101,4 @@ def test_the_notifier_is_chosen_in_both_places_at_once() -> None:
     }
 
     assert str(ROOT / "docker/prometheus/alertmanager.yml") == mounts["prometheus"]["/etc/prometheus/prometheus.yml"]
-    assert str(ROOT / "docker/grafana/no-alerting") == mounts["grafana"]["/etc/grafana/provisioning/alerting"]
+    assert str(ROOT / "alerts/grafana/withdrawn") == mounts["grafana"]["/etc/grafana/provisioning/alerting"]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from exporters.names import OUTCOMES
-from exporters.row_plan import RowPlan, Value, stage_span_id
+from exporters.row_plan import RowPlan, StagePlan, Value, stage_span_id
 from exporters.rows import OpenRequest
+from exporters.trace_view import TraceView
 
-__all__ = ["SpanWriter", "export_request", "open_span", "resource_bytes"]
+__all__ = ["Mate", "SpanWriter", "export_request", "open_span", "resource_bytes", "view_spans"]
 
 _MASK: Final = 2**64 - 1
 _TIMES: Final = struct.Struct("<BQBQ").pack
@@ -66,6 +67,33 @@ def _key_value(tag: bytes, key: str, value: Value) -> bytes:
     return _field(tag, _field(b"\x0a", key.encode("utf-8", "replace")) + _field(b"\x12", body))
 
 
+# What a batch shares: the queue, the call, the model's own work (exporters/spans.py).
+LINKED_STAGES: Final = frozenset({"scheduler.dispatch", "triton.client", "model.forward", "fallback.cpu"})
+
+
+class Mate(NamedTuple):
+    """Another request of the same batch: halves of its trace id, and its own span's id."""
+
+    trace_hi: int
+    trace_lo: int
+    span_id: int
+
+
+def _links(mates: Sequence[Mate], stage: StagePlan) -> bytes:
+    """Return links (field 13) to the same stage of other requests."""
+    return b"".join(
+        _field(
+            b"\x6a",
+            b"\x0a\x10"
+            + mate.trace_hi.to_bytes(8, "big")
+            + mate.trace_lo.to_bytes(8, "big")
+            + b"\x12\x08"
+            + stage_span_id(mate.span_id, stage).to_bytes(8, "big"),
+        )
+        for mate in mates
+    )
+
+
 class SpanWriter:
     """Encodes the rows of one ring file.
 
@@ -92,12 +120,13 @@ class SpanWriter:
             parts.append(found)
         return b"".join(parts)
 
-    def encode(self, row: Sequence[Any], strings: Sequence[str]) -> tuple[bytes, int]:
+    def encode(self, row: Sequence[Any], strings: Sequence[str], mates: Sequence[Mate] = ()) -> tuple[bytes, int]:
         """Return a row's spans as repeated field 2 of ScopeSpans, and how many they are.
 
         Args:
             row: One row as a tuple (`rows.tolist()`).
             strings: The ring file's string table.
+            mates: Other requests of the same batch: each stage of it links to theirs of the same name.
         """
         plan, place = self._plan, self._plan.place
         trace = b"\x0a\x10" + row[place["trace_hi"]].to_bytes(8, "big") + row[place["trace_lo"]].to_bytes(8, "big")
@@ -122,6 +151,7 @@ class SpanWriter:
                         _TIMES(0x39, start & _MASK, 0x41, start + row[stage.duration] & _MASK),
                         session_attribute,
                         self._attributes(plan.stage_attributes(stage, row, strings)),
+                        _links(mates, stage) if mates and stage.name in LINKED_STAGES else b"",
                         _STATUS_ERROR if plan.failed(stage, row) else b"",
                         _LOCAL_PARENT,
                     )
@@ -195,6 +225,43 @@ def open_span(request: OpenRequest, ended_unix_ns: int) -> bytes:
         )
     )
     return _field(b"\x12", span)
+
+
+def view_spans(view: TraceView) -> bytes:
+    """Return a request as the look-up shows it, as repeated field 2 of ScopeSpans.
+
+    Its ids are those under which its row is sent, so that sending it twice makes no second trace. A view holds no
+    parent beyond the request, and times to the nanosecond of a float: a few hundred are lost in a second.
+
+    Args:
+        view: The request; spans refer to their parents by name.
+    """
+    trace = b"\x0a\x10" + bytes.fromhex(view.trace_id)
+    ids: dict[str, bytes] = {}
+    for span in view.spans:
+        ids.setdefault(span.name, bytes.fromhex(span.span_id))
+    encoded = []
+    for span in view.spans:
+        start = view.start_unix_ns + round(span.start_s * 1e9)
+        root = span is view.spans[0]
+        failed = root and view.status in {"error", "unfinished"} and view.outcome not in {"refused", "disconnected"}
+        parent = ids.get(span.parent, b"")
+        encoded.append(
+            b"".join(
+                (
+                    trace,
+                    b"\x12\x08" + bytes.fromhex(span.span_id),
+                    b"\x22\x08" + parent if parent and not root else b"",
+                    _field(b"\x2a", span.name.encode("utf-8", "replace")),
+                    _SERVER if root else _INTERNAL,
+                    _TIMES(0x39, start & _MASK, 0x41, start + round(span.duration_s * 1e9) & _MASK),
+                    b"".join(_key_value(b"\x4a", key, value) for key, value in span.attributes.items()),
+                    _STATUS_ERROR if failed else b"",
+                    _LOCAL_PARENT,
+                )
+            )
+        )
+    return b"".join(_field(b"\x12", span) for span in encoded)
 
 
 def resource_bytes(attributes: Mapping[str, Value]) -> bytes:

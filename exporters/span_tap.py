@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from exporters.batch_mates import BatchMates
 from exporters.keep import KeepBudget, KeepRules, keep_reasons
 from exporters.labels import KEPT_REASONS
 from exporters.names import OUTCOMES, input_bucket
@@ -53,12 +54,14 @@ class SpanTap:
         self._rules = rules
         self._budget = budget or KeepBudget(0.0)
         self._shedding = False
+        self._mates = BatchMates()
         self._version = version
         self._writers: dict[tuple[str, int], tuple[bytes, SpanWriter, RowPlan]] = {}
 
     def offer(self, header: Header, rows: npt.NDArray[Any], strings: Sequence[str]) -> Totals:
         """Queue the spans of those rows that the rules keep, and return how many were kept, by why."""
         counts = Totals()
+        self._mates.learn(header.ring_id, rows)
         reasons = keep_reasons(rows, self._rules)
         over = self._budget.shed(reasons, rows["trace_lo"])
         self._count(counts, "telemetry_traces_shed_total", reasons[over])
@@ -69,8 +72,9 @@ class SpanTap:
             return counts
         self._count(counts, "telemetry_traces_kept_total", reasons[reasons >= 0])
         resource, writer, plan = self._writer(header, rows.dtype)
+        batch, own = plan.place["batch_id"], plan.place["span_id"]
         for row in kept.tolist():
-            body, spans = writer.encode(row, strings)
+            body, spans = writer.encode(row, strings, self._mates.of(header.ring_id, row[batch], row[own]))
             self._sender.put(Parcel(resource, body, spans, _mark(plan, row)))
         return counts
 

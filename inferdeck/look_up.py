@@ -94,26 +94,31 @@ def ring_folder(settings: StackSettings, find_lone: Callable[[], Path | None] | 
 
 
 def look_up(
-    query: Query, folder: Path, archive: Path | None = None, clock: Callable[[], float] = time.time
+    query: Query,
+    folder: Path,
+    archive: Path | None = None,
+    clock: Callable[[], float] = time.time,
+    jaeger: str | None = None,
 ) -> dict[str, Any]:
-    """Find requests.
+    """Find requests: in the rows first, then in Jaeger as well, which may hold what they no longer do.
 
     Args:
         query: What is looked for.
         folder: Folder of the rows.
         archive: Folder of the exporter's archive, for rows that are no longer in theirs.
         clock: Wall clock, in seconds.
+        jaeger: Address of a Jaeger, which is asked about a session or a trace; None for the rows alone.
 
     Returns:
         The payload in the shape of `trace`.
 
     Raises:
-        CannotRun: If the question is none, or there are no rows at all.
+        CannotRun: If the question is none, or there are no rows at all, and no Jaeger.
     """
     from exporters.answer import Question, answer
 
     _check(query)
-    if not folder.is_dir() and not (archive and archive.is_dir()):
+    if not folder.is_dir() and not (archive and archive.is_dir()) and jaeger is None:
         raise CannotRun(
             f"no rows: there is no folder {folder}",
             "start the stack with `inferdeck up`, or set INFERDECK_STATE_DIR to the state folder of one that runs "
@@ -123,11 +128,22 @@ def look_up(
     back = query.within_s if query.session is not None or query.trace is not None else query.since_s
     since_ns = None if back is None else max(0, int((clock() - back) * 1e9))
     found = answer(Question(query.session, query.trace, query.slow, query.errors, since_ns), folder, archive)
+    views, about = found.traces, found.about()
+    if jaeger is not None and (query.session is not None or query.trace is not None):
+        from inferdeck.jaeger_look_up import ask_jaeger
+
+        views, theirs = ask_jaeger(jaeger, query, views, clock)
+        about |= {"jaeger": theirs}
+        if theirs["error"]:
+            # "not found" would be a guess
+            about["result"] = about["result"] if views else "incomplete"
+        else:
+            about["sources"].append("jaeger")
+            about["result"] = "found" if views else about["result"]
     took = round(time.monotonic() - began, 6)
     # newest last, as a log; more than this of one session are not what a person reads
-    traces = explained(found.traces[-MAX_TRACES:], folder, archive)
-    about = {"query": query.to_json(), **found.about(), "ring_dir": str(folder), "lookup_s": took}
-    return about | {"traces": traces}
+    traces = explained(views[-MAX_TRACES:], folder, archive)
+    return {"query": query.to_json(), **about, "ring_dir": str(folder), "lookup_s": took, "traces": traces}
 
 
 def look_up_elsewhere(query: Query, endpoints: str, token: str = "", deadline_s: float = 5.0) -> dict[str, Any]:

@@ -139,6 +139,12 @@ def show_traces(console: Console, payload: dict[str, Any]) -> None:
     for one in payload.get("unreadable", ()):
         # not the reason: it names the file once more
         console.print(Text(f"not read: segment {one['segment']} of the archive is damaged", style="yellow"))
+    if (jaeger := payload.get("jaeger")) and jaeger["error"]:
+        console.print(Text(f"only the recorder's rows were asked: {jaeger['error']}", style="yellow"))
+    if (sent := payload.get("promoted")) is not None:
+        console.print(Text(f"{sent['traces']} sent to {sent['target']}, {sent['spans']} spans", style="dim"))
+    if "html" in payload:
+        console.print(Text(f"page: {payload['html']}", style="dim"))
     if "endpoints" in payload:
         asked = payload["endpoints"]
         console.print(Text(f"{asked['answered']} of {asked['asked']} exporters answered", style="dim"))
@@ -159,7 +165,8 @@ def _nothing(payload: dict[str, Any]) -> str:
         case "older_than_retention":
             return f"older than what is kept: rows of that time are gone{since}"
         case "incomplete":
-            return "nothing found, and not every exporter answered: it may be with the others"
+            who = "Jaeger did not answer" if payload.get("jaeger") else "not every exporter answered"
+            return f"nothing found, and {who}: it may be there"
         case _:
             where = f" in {payload['ring_dir']}" if "ring_dir" in payload else ""
             return f"nothing found{where}{since}: never seen here, or gone since"

@@ -25,6 +25,9 @@ __all__ = ["trace", "triage"]
 @click.option(
     "--endpoints", metavar="URLS", help="Ask these exporters: http://a:9464,http://b:9464 or dns://name:9464."
 )
+@click.option("--jaeger", "url", metavar="URL", help="Ask this Jaeger too; the stack's by default, none for none.")
+@click.option("--promote", is_flag=True, help="Send what was found in the rows to Jaeger, or to the set OTLP target.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the waterfall as a page.")
 @reports
 def trace(
     *,
@@ -34,11 +37,15 @@ def trace(
     errors: bool,
     since: str | None,
     endpoints: str | None,
+    url: str | None,
+    promote: bool,
+    html: Path | None,
     quiet: bool,
 ) -> Outcome:
     r"""Show a request as a waterfall that names the slow stage and why.
 
-    Reads the flight recorder's rows and the exporter's archive; the service need not run. With --endpoints it asks
+    Reads the flight recorder's rows and the exporter's archive, then asks Jaeger about a session or a trace, where the
+    stack has one or INFERDECK_JAEGER_URL names one; the service need not run. With --endpoints it asks
     exporters elsewhere; their token is taken from INFERDECK_EXPORTER_API_TOKEN. They hand out spans and no causes: what
     is slow is told from the other requests, so that why is named on the machine that holds the rows. Exit 1 when
     nothing is found.
@@ -49,21 +56,36 @@ def trace(
       inferdeck trace --trace 4bf92f3577b34da6a3ce929d0e0e4736
       inferdeck trace --slow 5 --since 15m
       inferdeck trace --errors --json
+      inferdeck trace 3vTqXkz0S0e0l7o1yTnqQw --promote --html session.html
       inferdeck trace 3vTqXkz0S0e0l7o1yTnqQw --since 3h --endpoints dns://exporter.example:9464
     """
     import os
 
+    from inferdeck.jaeger_place import jaeger_url
     from inferdeck.look_up import Query, look_up, look_up_elsewhere, parse_duration, ring_folder
+    from inferdeck.promote import send_found
     from inferdeck.settings import load_settings
 
     del quiet
     back = parse_duration(since) if since is not None else None
     query = Query(session_id, trace_id, slow, errors, 900.0 if back is None else back, back)
     if endpoints is not None:
+        if promote or url is not None:
+            raise click.UsageError(
+                "--endpoints asks other machines: --promote and --jaeger belong to the one of the rows"
+            )
         payload = look_up_elsewhere(query, endpoints, os.environ.get("INFERDECK_EXPORTER_API_TOKEN", ""))
     else:
         settings = load_settings()
-        payload = look_up(query, ring_folder(settings), settings.state_path / "archive")
+        asked = jaeger_url(settings.state_path, url)
+        payload = look_up(query, ring_folder(settings), settings.state_path / "archive", jaeger=asked)
+        if promote and payload["traces"]:
+            payload["promoted"] = send_found(payload["traces"], settings.state_path)
+    if html is not None:
+        from inferdeck.trace_page import write_page
+
+        write_page(html, payload)
+        payload["html"] = str(html)
 
     def show(console: Console) -> None:
         # Only here: drawing loads a library of its own, and --json draws nothing.

@@ -47,7 +47,8 @@ def test_the_refusal_says_what_is_compared() -> None:
 
     assert (
         "the model needs 120.0 MiB (1.2 x its parameters) and 84.0 MiB are usable (the container's 512 MiB, less "
-        "300 held and 128 in reserve); raise the container's memory limit or lower INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
+        "300 held and 128 in reserve); raise the container's memory limit or lower "
+        "INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
     ) == str(caught.value)
 
 

@@ -19,6 +19,7 @@ VERBS = (
     "triage",
     "mitigate",
     "reports",
+    "deadletters",
     "doctor",
     "selftest",
     "bundle",

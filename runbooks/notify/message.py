@@ -89,6 +89,8 @@ def message_of(
         ("Summary", verdict["summary"]),
         ("Impact", impact_line(result["impact"])),
         *([("Because", "; ".join(reasons))] if (reasons := _reasons(result)) else []),
+        # the page's own order: the first is what to begin with
+        *[("Next", one["do"]) for one in result["mitigations"][:1]],
         ("Ask again", f"inferdeck triage --alert {alert}" if alert else "inferdeck triage"),
     ]
     paths = [

@@ -73,7 +73,10 @@ RESULT: dict[str, Any] = {
     "missing_sources": [],
     "missing": [],
     "runbook": "runbooks/EventLoopBlocked.md",
-    "mitigations": [],
+    "mitigations": [
+        {"do": "inferdeck trace --slow 5 --since 15m", "undo": "none needed: it only reads"},
+        {"do": "git revert --no-edit COMMIT", "undo": "git revert --no-edit HEAD"},
+    ],
     "traces": ["0" * 31 + "1", "0" * 31 + "2", "0" * 31 + "3", "0" * 31 + "4"],
     "report": "/state/reports/20261130T080300Z-0123abcd.json",
 }

@@ -28,6 +28,7 @@ def test_a_message_carries_verdict_impact_and_every_way_on() -> None:
             f"{COUNTS}; since 2026-11-30T08:02:00.500Z, still going on",
         ),
         ("Because", "the loop was late for 10% of the time; others stand still; a stack was seen"),
+        ("Next", "inferdeck trace --slow 5 --since 15m"),
         ("Ask again", "inferdeck triage --alert EventLoopBlocked"),
     ) == said.lines
     assert (

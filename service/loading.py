@@ -39,8 +39,8 @@ def require_memory(model_bytes: int, memory: Memory, reserve_bytes: int) -> None
         raise NotEnoughMemory(
             f"the model needs {needed / _MIB:.1f} MiB ({_OVERHEAD_RATIO} x its parameters) and "
             f"{max(0, usable) / _MIB:.1f} MiB are usable (the {memory.place}'s {memory.total_bytes / _MIB:.0f} MiB, "
-            f"less {memory.used_bytes / _MIB:.0f} held and {reserve_bytes / _MIB:.0f} in reserve); {_MENDS[memory.place]} "
-            "or lower INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
+            f"less {memory.used_bytes / _MIB:.0f} held and {reserve_bytes / _MIB:.0f} in reserve); "
+            f"{_MENDS[memory.place]} or lower INFERDECK_SERVICE_MEMORY_RESERVE_BYTES"
         )
 
 

@@ -21,6 +21,7 @@ from runbooks.steps import (
     start,
     symptoms,
     telemetry,
+    timeouts,
     triton,
     workers,
 )
@@ -46,6 +47,7 @@ STEPS: Final[Mapping[str, StepFunction]] = {
         start,
         symptoms,
         telemetry,
+        timeouts,
         triton,
         workers,
     )

@@ -52,6 +52,10 @@ def test_rules_hold_when_they_are_evaluated_every_15_seconds(tmp_path: Path, slu
 @pytest.mark.parametrize(
     ("slug", "old", "new"),
     [
+        ("upstream_timeout", "> 0.05", "> 0.03"),
+        ("upstream_timeout", "> 15", "> 300"),
+        ("upstream_timeout", "< 0.13", "< 1"),
+        ("upstream_timeout", "for: 15s", "for: 2m"),
         ("contract_violations", "> 0.05", "> 0.03"),
         ("contract_violations", "> 0.05", "> 0.15"),
         ("contract_violations", "> 15", "> 9"),

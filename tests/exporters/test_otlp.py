@@ -16,6 +16,7 @@ from exporters.row_plan import RowPlan
 from exporters.rows import open_requests
 from exporters.span_tap import resource_attributes
 from exporters.trace_view import view_row
+from probes.plan import StageSpec
 from probes.reader import RingFile
 
 if TYPE_CHECKING:
@@ -221,3 +222,22 @@ def test_exported_and_looked_up_spans_are_the_same(fly: Callable[..., Flight]) -
     assert [(s.name, s.span_id.hex(), names.get(s.parent_span_id, ""), attributes(s)) for s in exported] == [
         (s.name, s.span_id, s.parent, dict(s.attributes)) for s in view.spans
     ]
+
+
+def test_a_stage_that_says_500_is_a_span_in_error(fly: Callable[..., Flight]) -> None:
+    """Requirement A2: a failed call to Triton marks its own span, whatever became of the request."""
+    flight = fly()
+    attributes = {"error": "str", "status": "int"}
+    flight.owned.writer.plan._declare_all(
+        [StageSpec("triton.client", attributes=attributes), StageSpec("fallback.cpu", attributes={"status": "str"})]
+    )
+    stages = {"triton.client": (1_000, 4_000_000), "fallback.cpu": (5_000_000, 9_000)}
+    columns: dict[str, Any] = {"triton.client/error": "timeout", "fallback.cpu/status": "500"}
+    flight.row(stages=stages, columns={**columns, "triton.client/status": 500})
+    flight.row(stages=stages, columns={**columns, "triton.client/status": 404})
+
+    spans = official(flight).resource_spans[0].scope_spans[0].spans
+    codes = [span.status.code for span in spans if span.name == "triton.client"]
+
+    assert [Status.STATUS_CODE_ERROR, Status.STATUS_CODE_UNSET] == codes
+    assert {Status.STATUS_CODE_UNSET} == {span.status.code for span in spans if span.name == "fallback.cpu"}

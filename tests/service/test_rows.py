@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from pathlib import Path
@@ -221,3 +222,49 @@ async def test_folder_that_cannot_be_used_costs_rows_and_not_requests(
         snapshot = app.state.worker.snapshot()
     assert response.status_code == 200
     assert sum(snapshot.loss.values()) == 1
+
+
+async def test_rows_of_a_batch_share_its_number_and_tell_who_was_padded_for(
+    serve: Any, rows: Any, good: dict[str, str]
+) -> None:
+    """Three texts in one call: one number, one size, one width; the longest is named, the others tell their padding."""
+    texts = ["a", "ab", "abcd"]
+    async with serve(scheduler_batching=True, batch_size=3, batch_wait_seconds=10) as (client, _app):
+        await asyncio.gather(*(client.post(URL, json=good | {"text": text}) for text in texts))
+        await asyncio.gather(*(client.post(URL, json=good | {"text": text}) for text in texts))
+    found = rows()
+    table = found.table
+    assert found.outcomes() == ["ok"] * 6
+    numbers = table["batch_id"].tolist()
+    assert sorted(numbers.count(number) for number in set(numbers)) == [3, 3]
+    assert 0 not in numbers
+    assert set(table["model.forward/batch_size"]) == {3}
+    assert set(table["sentiment.tokenizer/seq_len"]) == {4}
+    told = zip(table["tokens"].tolist(), table["sentiment.tokenizer/padding_ratio"].tolist(), strict=True)
+    assert set(told) == {(1, 0.75), (2, 0.5), (4, 0.0)}
+    widest = table["sentiment.tokenizer/widest"].tolist()
+    assert [bool(mark) for mark in widest] == [tokens == 4 for tokens in table["tokens"]]
+
+
+async def test_queue_and_its_depth_are_in_the_row(serve: Any, rows: Any, good: dict[str, str]) -> None:
+    """Which queue it was, how many waited there already, and a number even for a call of one."""
+    told = {"vip_product_ids": ("VI00000001",), "long_text_characters": 20}
+    async with serve(**told) as (client, _app):
+        await client.post(URL, json=good | {"product_id": "VI00000001"})
+        await client.post(URL, json=good | {"text": "good"})
+        await client.post(URL, json=good | {"text": "good " * 10})
+    found = rows()
+    assert found.text("scheduler.dispatch/queue") == ["vip", "normal", "long"]
+    assert found.table["scheduler.dispatch/queue_depth"].tolist() == [0, 0, 0]
+    assert found.table["batch_id"].tolist() == [1, 2, 3]
+
+
+async def test_refusal_for_want_of_room_leaves_a_row(serve: Any, rows: Any, good: dict[str, str]) -> None:
+    """Why it was refused, and in which queue it would have been."""
+    async with serve(knee_rps=1, knee_share=1) as (client, _app):
+        statuses = [(await client.post(URL, json=good)).status_code for _ in range(2)]
+    found = rows()
+    assert statuses == [200, 429]
+    assert found.outcomes() == ["ok", "refused"]
+    assert found.text("reason") == ["", "rate_limited"]
+    assert found.text("scheduler.dispatch/queue") == ["normal", "normal"]

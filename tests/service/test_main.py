@@ -333,3 +333,22 @@ def test_setting_that_makes_no_sense_is_one_line_and_exit_2(launch: Launch) -> N
     with launch(workers=0) as own:
         assert own.process.wait(20) == 2
     assert own.log.read_text().startswith("service: INFERDECK_SERVICE_WORKERS: ")
+
+
+def test_client_that_leaves_while_it_waits_for_its_batch_is_noticed(launch: Launch, tmp_path: Path) -> None:
+    """Long before its batch would have gone; half a minute's worth of such clients does not fill the queue."""
+    from probes.reader import RingFile, list_rings
+
+    waiting = {"scheduler_batching": "true", "batch_wait_seconds": 30, "deadline_seconds": 60, "queue_places": 2}
+    with launch(**waiting) as own:
+        own.wait_ready()
+        for _ in range(5):
+            own.exchange(HEAD + b"Content-Length: %d\r\n\r\n" % len(GOOD), GOOD, wait=0.3)
+        (path,) = list_rings(tmp_path / "rings")
+        until = time.monotonic() + 10
+        while RingFile(path).head() < 5 and time.monotonic() < until:
+            time.sleep(0.05)
+        rows = RingFile(path).read(0, 10).rows
+    assert rows["outcome"].tolist() == [4] * 5
+    assert max(rows["duration_ns"]) < 10e9
+    assert set(rows["model.forward/start_ns"].tolist()) == {2**64 - 1}

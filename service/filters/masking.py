@@ -1,7 +1,7 @@
 """Personal data out of texts: telephone, identity card and bank card numbers, e-mail addresses; Chinese and English.
 
 The judging is libraries' work: `phonenumbers` (Google's, for telephone numbers of any country) and `python-stdnum`
-(county, birthday and check digit of Chinese identity cards; Luhn for bank cards). Postal addresses and names are not
+(birthday and check digit of Chinese identity cards; Luhn for bank cards). Postal addresses and names are not
 found: no library does that for Chinese without a language model of hundreds of megabytes.
 
 What passes the contract can hold digits but no "@": e-mail addresses are found in what is refused, before it is kept.
@@ -18,6 +18,7 @@ from typing import Final, Literal
 from phonenumbers import Leniency, PhoneNumberMatcher
 from stdnum import luhn
 from stdnum.cn import ric
+from stdnum.exceptions import ValidationError
 
 __all__ = ["KINDS", "MASK_FORMATS", "Kind", "MaskFormat", "Masked", "mask"]
 
@@ -106,9 +107,20 @@ def _without_phones(text: str, put: Callable[[Kind, int], str]) -> str:
     return text
 
 
+def _is_identity(number: str) -> bool:
+    """Return whether birthday and check digit are right.
+
+    Not `ric.is_valid`: it asks a list of counties too, which changes, and raises KeyError for some (python-stdnum 2.2).
+    """
+    try:
+        return ric.calc_check_digit(number) == number[-1] and ric.get_birth_date(number) is not None
+    except ValidationError:
+        return False
+
+
 def _card_kind(number: str) -> Kind | None:
     compact = number.replace(" ", "").replace("-", "")
-    if len(compact) == _ID_LENGTH and ric.is_valid(compact):
+    if len(compact) == _ID_LENGTH and _is_identity(compact.upper()):
         return "id_card"
     if len(compact) in _CARD_LENGTHS and compact[0] in _CARD_FIRST and luhn.is_valid(compact):
         return "bank_card"

@@ -26,11 +26,10 @@ REASONS: Final[tuple[QualityReason, ...]] = ("empty", "replacement", "mojibake",
 Language = Literal["zh", "en", "mixed"]
 
 # U+FFFD itself, and the trio that it becomes when its UTF-8 is read as GBK: that one passes the contract.
-_REPLACED: Final = re.compile("\ufffd|锟斤拷")
+_REPLACED: Final = ("\ufffd", "锟斤拷")
 _WORDS: Final = re.compile(r"[A-Za-z0-9〇㐀-䶿一-鿿Ａ-Ｚａ-ｚ０-９]")
 # What is left of entities and tags when somebody took the marks that the contract refuses out of them.
 _LEFT_OF_MARKUP: Final = re.compile(r"\b(?:nbsp|quot|amp|apos);|\b(?:br|div|span|p) (?:br|div|span|class|style)\b")
-_MARKUP_WORDS: Final = ("nbsp;", "quot;", "amp;", "apos;", " br", " div", " span", " class", " style")
 # From its first character alone, or each letter of each word would be a start.
 _ENCODED: Final = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{64,}")
 _IMAGE_HEADS: Final = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")
@@ -43,6 +42,7 @@ _LEADS_READ_AS_GBK: Final = re.compile(
 _LATIN: Final = re.compile("[\u00c2-\u00f4]")
 _LEAST_BROKEN: Final = 4
 _VALID_SHARE: Final = 0.8
+_LEAST_ENCODED: Final = 64
 # Shorter ones repeat as people do ("haha", three exclamation marks).
 _LEAST_REPEATED: Final = 30
 # Of 6,000 real reviews one with 30 characters or more has fewer distinct characters than this share.
@@ -60,7 +60,7 @@ def quality_reason(text: str, cleaned: str | None = None) -> QualityReason | Non
     """
     cleaned = clean(text) if cleaned is None else cleaned
     if not text.isascii():
-        if _REPLACED.search(text) is not None:
+        if any(one in text for one in _REPLACED):
             return "replacement"
         if _misread(text):
             return "mojibake"
@@ -68,11 +68,15 @@ def quality_reason(text: str, cleaned: str | None = None) -> QualityReason | Non
         return "empty"
     if _is_markup(text):
         return "markup"
-    if len(text) >= _LEAST_REPEATED:
-        if _ENCODED.search(text) is not None and _is_encoded(text):
-            return "base64"
-        if len(set(cleaned)) <= min(_MOST_DISTINCT, len(cleaned) * _DISTINCT_SHARE):
-            return "repetition"
+    if len(text) >= _LEAST_ENCODED and _ENCODED.search(text) is not None and _is_encoded(text):
+        return "base64"
+    # A beginning with more distinct characters than the whole may have settles it for nearly all.
+    if (
+        len(text) >= _LEAST_REPEATED
+        and len(set(cleaned[:_LEAST_REPEATED])) <= _MOST_DISTINCT
+        and len(set(cleaned)) <= min(_MOST_DISTINCT, len(cleaned) * _DISTINCT_SHARE)
+    ):
+        return "repetition"
     return None
 
 
@@ -80,8 +84,18 @@ def _is_markup(text: str) -> bool:
     """Return whether tags or entities are in the text, whole or without their marks."""
     if ("<" in text or "&" in text) and drop_markup(text) != text:
         return True
-    # Looking for one word is far cheaper than a search for all.
-    return any(word in text for word in _MARKUP_WORDS) and _LEFT_OF_MARKUP.search(text) is not None
+    # Looking for one mark is far cheaper than a search for all words, and few texts hold any.
+    maybe = (
+        "p;" in text
+        or "t;" in text
+        or "s;" in text
+        or " br" in text
+        or " div" in text
+        or " span" in text
+        or " class" in text
+        or " style" in text
+    )
+    return maybe and _LEFT_OF_MARKUP.search(text) is not None
 
 
 def _misread(text: str) -> bool:
@@ -111,7 +125,7 @@ def holds_image(text: str) -> bool:
     Args:
         text: As received.
     """
-    if len(text) < 64 or _ENCODED.search(text) is None:
+    if len(text) < _LEAST_ENCODED or _ENCODED.search(text) is None:
         return False
     for run in _ENCODED.findall(text):
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from stdnum import luhn
+from stdnum.cn import ric
 
 from service.filters.masking import mask
 from service.text.clean import clean
@@ -68,6 +70,14 @@ def test_no_card_with_a_right_check_digit_is_left(digits: str) -> None:
     """Any length of UnionPay's."""
     number = digits + luhn.calc_check_digit(digits)
     assert number not in mask(f"卡号{number}，谢谢").text
+
+
+@given(st.integers(100_000, 999_999), st.dates(date(1900, 1, 1), date(2025, 12, 31)), st.integers(0, 999))
+def test_no_identity_card_is_left_whatever_its_county(county: int, born: date, serial: int) -> None:
+    """Counties are made and dissolved; an unknown one is no reason to fail, or to keep the number."""
+    digits = f"{county}{born:%Y%m%d}" + f"{serial:03d}"
+    number = digits + ric.calc_check_digit(digits + "0")
+    assert number not in mask(f"身份证{number}。").text
 
 
 @pytest.mark.parametrize("text", ["1" * 1024, "1234567," * 128, "212 555 0123, " * 73, "1(" * 512])

@@ -87,7 +87,7 @@ def message_of(
         *([] if mitigated is None else [("Mitigation", said(result["mitigated"]))]),
         ("Verdict", named),
         ("Summary", verdict["summary"]),
-        ("Impact", impact_line(result["impact"])),
+        ("Impact", impact_line(result["impact"]) + ("" if mitigated is None else " (when triage looked)")),
         *([("Because", "; ".join(reasons))] if (reasons := _reasons(result)) else []),
         # the page's own order: the first is what to begin with
         *[("Next", one["do"]) for one in result["mitigations"][:1]],

@@ -33,6 +33,7 @@ MEMORY_SCAN_SECONDS: Final = 0.005
 """Between two looks at a device that has no room; requirements B4 (scan 5 ms)."""
 _RETRY_MOST_SECONDS: Final = 30.0
 _SMOOTHING: Final = 0.1
+_AHEAD_MOST: Final = 16
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,15 @@ class SchedulerRules:
         lanes: Bounds of the queues and of a batch.
         deadline_seconds: Most time from a request's coming to its answer.
         long_characters: Texts with more characters wait in a queue of their own; 0: none does.
-        ahead: Batches that may wait in front of each busy thread.
+        ahead_seconds: Work that may wait in front of each busy thread, so that it need not ask the loop for each
+            request; at the pace of late. 0: none, a batch is better filled meanwhile.
         rate: Requests a second that are let in; 0: all.
     """
 
     lanes: LaneRules
     deadline_seconds: float
     long_characters: int = 0
-    ahead: int = 0
+    ahead_seconds: float = 0.0
     rate: float = 0.0
 
 
@@ -80,16 +82,19 @@ class Scheduler:
         self._executor = executor
         self._vip_executor = vip_executor
         self._rules = rules
-        self._batch_stage = batch_stage
-        self._gate = gate or MemoryGate()
-        self._clock = clock
+        self.batch_stage = batch_stage
+        self.gate = gate or MemoryGate()
+        self.clock = clock
+        self._deadline_ns = int(rules.deadline_seconds * 1e9)
         self._bucket = TokenBucket(rules.rate, clock() / 1e9)
-        self._slots = executor.threads * (1 + rules.ahead)
+        # Before any pace is known one batch may wait ahead of each thread.
+        self._slots = executor.threads * (1 + (rules.ahead_seconds > 0))
         # One thread is left to the others, if there are two.
         self._long_slots = max(1, executor.threads - 1)
-        self._running: dict[Lane, int] = {"vip": 0, "normal": 0, "long": 0}
-        self._vip_own = 0
-        self._numbers = itertools.count(1)
+        self._busy = 0
+        self._long_busy = 0
+        self._vip_busy = False
+        self.numbers = itertools.count(1)
         self._row_seconds = 0.0
         self._backend: Backend | None = None
         self._wakeup: asyncio.TimerHandle | None = None
@@ -128,12 +133,13 @@ class Scheduler:
         finally:
             patience.end()
             ticket.detach()
-            self.lanes.discard(lane, ticket)
+            if self.lanes.waiting:
+                self.lanes.discard(lane, ticket)
 
     def new_ticket(self, text: str, record: RequestRecord, lane: Lane) -> Ticket:
         """Return the ticket of a request that comes now."""
-        now = self._clock()
-        deadline = now + int(self._rules.deadline_seconds * 1e9)
+        now = self.clock()
+        deadline = now + self._deadline_ns
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         return Ticket(text, record, lane, entered_ns=now, deadline_ns=deadline, future=future)
 
@@ -142,26 +148,25 @@ class Scheduler:
         backend = self._backend
         if backend is None or not self.lanes.waiting:
             return
-        if not self._vip_own and (batch := self.lanes.take_vip(self._fits)):
-            self._vip_own = 1
-            self._hand_over(backend, batch, self._vip_executor, "vip", own=True)
-        now = self._clock()
+        if not self._vip_busy and (batch := self.lanes.take_vip(self._fits)):
+            self._vip_busy = True
+            self._hand_over(_Handed(self, backend, batch, "vip", own=True), self._vip_executor)
+        if self._busy >= self._slots:
+            return
+        now = self.clock()
         while self._busy < self._slots and (taken := self.lanes.take(now, self._allowed, self._fits)):
             lane, batch = taken
-            self._running[lane] += 1
-            self._hand_over(backend, batch, self._executor, lane, own=False)
+            self._busy += 1
+            self._long_busy += lane == "long"
+            self._hand_over(_Handed(self, backend, batch, lane, own=False), self._executor)
         if self.lanes.waiting and self._busy < self._slots:
             self._come_back(now)
 
-    @property
-    def _busy(self) -> int:
-        return sum(self._running.values())
-
     def _allowed(self, lane: Lane) -> bool:
-        return lane != "long" or self._running["long"] < self._long_slots
+        return lane != "long" or self._long_busy < self._long_slots
 
     def _fits(self, batch: list[Ticket]) -> bool:
-        return self._gate.allows(_cells(batch))
+        return not self.gate.measures or self.gate.allows(cells_of(batch))
 
     def _come_back(self, now: int) -> None:
         if self._wakeup is not None:
@@ -175,32 +180,33 @@ class Scheduler:
         self._wakeup = None
         self.dispatch()
 
-    def _hand_over(self, backend: Backend, batch: list[Ticket], executor: Executor, lane: Lane, *, own: bool) -> None:
-        call = BatchCall(backend, batch, next(self._numbers), self._batch_stage, self._clock)
-        cells = _cells(batch)
+    def _hand_over(self, handed: _Handed, executor: Executor) -> None:
+        executor.post(handed.work, handed.settle)
 
-        def work() -> list[Result]:
-            before = self._gate.free()
-            results = call()
-            self._gate.learn(cells, before, self._gate.free())
-            return results
+    def done(self, lane: Lane, seconds: float, *, own: bool) -> None:
+        """Take note that a batch is through, and hand over the next.
 
-        def settle(results: list[Result] | None, error: Exception | None) -> None:
-            if own:
-                self._vip_own = 0
-            else:
-                self._running[lane] -= 1
-            self._learn_pace(call.seconds / len(batch))
-            for at, ticket in enumerate(batch):
-                ticket.settle(results[at] if results is not None else error or RuntimeError("no result"))
+        Args:
+            lane: Where it came from.
+            seconds: What each of its requests took.
+            own: Whether it ran on the thread for VIPs.
+        """
+        if own:
+            self._vip_busy = False
+        else:
+            self._busy -= 1
+            self._long_busy -= lane == "long"
+        self._learn_pace(seconds)
+        if self.lanes.waiting:
             self.dispatch()
-
-        executor.post(work, settle)
 
     def _learn_pace(self, seconds: float) -> None:
         """Take note of a request's share of its batch's time."""
         before = self._row_seconds or seconds
-        self._row_seconds = before + _SMOOTHING * (seconds - before)
+        self._row_seconds = pace = before + _SMOOTHING * (seconds - before)
+        if self._rules.ahead_seconds:
+            ahead = min(_AHEAD_MOST, int(self._rules.ahead_seconds / max(pace, 1e-9)))
+            self._slots = self._executor.threads * (1 + ahead)
 
     def _drain_seconds(self, lane: Lane) -> float:
         """Return when those who wait in a queue will have been served, at the pace of late."""
@@ -208,6 +214,46 @@ class Scheduler:
         return min(_RETRY_MOST_SECONDS, max(1.0, math.ceil(seconds)))
 
 
-def _cells(batch: list[Ticket]) -> int:
+class _Handed:
+    """A batch in a thread's hands.
+
+    Args:
+        scheduler: Told when it is through.
+        backend: The model.
+        batch: The requests.
+        lane: Where they waited.
+        own: Whether it runs on the thread for VIPs.
+    """
+
+    __slots__ = ("_batch", "_call", "_lane", "_own", "_scheduler")
+
+    def __init__(self, scheduler: Scheduler, backend: Backend, batch: list[Ticket], lane: Lane, *, own: bool) -> None:
+        self._scheduler = scheduler
+        self._batch = batch
+        self._lane: Lane = lane
+        self._own = own
+        self._call = BatchCall(backend, batch, next(scheduler.numbers), scheduler.batch_stage, scheduler.clock)
+
+    def work(self) -> list[Result]:
+        """Run it, in a thread."""
+        gate = self._scheduler.gate
+        if not gate.measures:
+            return self._call()
+        before = gate.free()
+        results = self._call()
+        gate.learn(cells_of(self._batch), before, gate.free())
+        return results
+
+    def settle(self, results: list[Result] | None, error: Exception | None) -> None:
+        """Hand each request its result, in the event loop's thread."""
+        batch = self._batch
+        if results is None:
+            results = [error or RuntimeError("no result")] * len(batch)
+        for ticket, result in zip(batch, results, strict=True):
+            ticket.settle(result)
+        self._scheduler.done(self._lane, self._call.seconds / len(batch), own=self._own)
+
+
+def cells_of(batch: list[Ticket]) -> int:
     """Return the size of a batch as the memory gate counts it."""
     return len(batch) * max(len(ticket.text) for ticket in batch)

@@ -13,6 +13,7 @@ Memory: `places` of each queue, and nothing that nobody waits for any more: what
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -62,6 +63,8 @@ class Lanes(Generic[T]):
 
     def __init__(self, rules: LaneRules) -> None:
         self.rules = rules
+        self.waiting = 0
+        """Requests that wait in all queues."""
         # By identity, in order of arrival: whoever gives up is taken out without a search.
         self._waiting: dict[Lane, OrderedDict[int, T]] = {lane: OrderedDict() for lane in LANES}
         self._vip_run = 0
@@ -71,22 +74,21 @@ class Lanes(Generic[T]):
         """Return how many wait in a queue."""
         return len(self._waiting[lane])
 
-    @property
-    def waiting(self) -> int:
-        """Requests that wait in all queues."""
-        return sum(len(queue) for queue in self._waiting.values())
-
     def put(self, lane: Lane, item: T) -> bool:
         """Let an item wait; False if every place of its queue is taken."""
         queue = self._waiting[lane]
         if len(queue) >= self.rules.places[lane]:
             return False
         queue[id(item)] = item
+        self.waiting += 1
         return True
 
     def discard(self, lane: Lane, item: T) -> bool:
         """Take an item out of its queue; False if it does not wait there."""
-        return self._waiting[lane].pop(id(item), None) is not None
+        if self._waiting[lane].pop(id(item), None) is None:
+            return False
+        self.waiting -= 1
+        return True
 
     def take_vip(self, fits: Callable[[list[T]], bool]) -> list[T]:
         """Return the next batch of the VIP queue alone, empty if there is none that fits."""
@@ -155,9 +157,10 @@ class Lanes(Generic[T]):
         if not queue:
             return []
         size = self.rules.batch_size
-        batch = [item for item, _ in zip(queue.values(), range(size), strict=False)]
+        batch = list(queue.values() if len(queue) <= size else itertools.islice(queue.values(), size))
         while batch and not fits(batch):
             batch = batch[: len(batch) // 2]
         for _ in batch:
             queue.popitem(last=False)
+        self.waiting -= len(batch)
         return batch

@@ -56,6 +56,8 @@ class MemoryGate:
     """
 
     def __init__(self, device: DeviceMemory = NO_DEVICE) -> None:
+        self.measures = not isinstance(device, NoDevice)
+        """False where there is nothing to look at, so that nobody looks for every batch."""
         self._device = device
         self._bytes_per_cell: deque[float] = deque(maxlen=_MEASURED)
 

@@ -133,7 +133,7 @@ async def test_one_bad_row_costs_one_answer(fake_backend: Any) -> None:
 
 async def test_deadline_in_the_queue_leaves_no_work_behind(fake_backend: Any, until: Any) -> None:
     """What was late before its turn is never tokenized."""
-    with running(wait_seconds=0, batch_size=1, deadline_seconds=0.03) as scheduler:
+    with running(wait_seconds=0, batch_size=1, deadline_seconds=0.3) as scheduler:
         fake_backend.gate.clear()
         tasks = [asked(scheduler, fake_backend, text) for text in "abc"]
         results = await asyncio.gather(*tasks, return_exceptions=True)

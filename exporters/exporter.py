@@ -20,13 +20,9 @@ from prometheus_client import Metric as Family
 
 from exporters.archive.archiver import Archiver
 from exporters.collector import Exemplars, Snapshot, families
-from exporters.disk import free_space, write_error_reason
+from exporters.disk import write_error_reason
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
-from exporters.gpu.gauges import gpu_gauges
-from exporters.gpu.nvml import NvmlReader
-from exporters.gpu.sampler import GpuSampler
-from exporters.host import HostSampler
 from exporters.keep import KeepBudget
 from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
 from exporters.otlp_http import HttpTransport, parse_headers
@@ -35,6 +31,7 @@ from exporters.serving import CannotStartError
 from exporters.settings import ExporterSettings
 from exporters.span_tap import Mark, SpanTap
 from exporters.state import State, StateUnreadableError, load_state, save_state
+from exporters.surroundings import Surroundings
 from probes.private_file import leftovers
 
 __all__ = ["Exporter", "pause_seconds", "version"]
@@ -112,8 +109,7 @@ class Exporter:
             holds_back=self.archiver.holds_back if self.archiver else None,
         )
         self._exemplars = Exemplars()
-        self._host = HostSampler()
-        self._gpus = GpuSampler(NvmlReader().read, settings.gpu_seconds) if settings.gpu else None
+        self._surroundings = Surroundings(settings)
         self._ticked_at = self._saved_at = float("-inf")
         self._tick_seconds = 0.0
         self._pause_seconds = settings.tick_seconds
@@ -149,10 +145,7 @@ class Exporter:
                 break
         if self.sender:
             self.sender.start()
-        # The share of busy CPU time is a difference: with this look, the first scrape has one.
-        self._host.sample()
-        if self._gpus:
-            self._gpus.start()
+        self._surroundings.start()
         self._thread.start()
 
     def tick(self) -> None:
@@ -166,13 +159,11 @@ class Exporter:
             self._tick_locked()
             gauges = (
                 service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
-                | self._host.sample()
-                | free_space({"state": self.settings.state_dir, "rows": self.ring_dir})
+                | self._surroundings.gauges(self.ring_dir, self._worker_pids())
             )
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
             gauges |= self.archiver.gauges() if self.archiver else {}
-            gauges |= gpu_gauges(self._gpus.latest(), self._worker_pids()) if self._gpus else {}
             return families(Snapshot(self.state.totals, gauges, self._exemplars))
 
     def health(self) -> dict[str, object]:
@@ -193,7 +184,7 @@ class Exporter:
             "state": self.state_note,
             "otlp": otlp,
             "archive": self.archiver.note if self.archiver else "off",
-            "gpu": self._gpus.latest().state if self._gpus else "off",
+            **self._surroundings.health(),
         }
 
     def stop(self) -> None:
@@ -201,8 +192,7 @@ class Exporter:
         self._halt.set()
         if self._thread.ident is not None:
             self._thread.join(5.0)
-        if self._gpus:
-            self._gpus.stop()
+        self._surroundings.stop()
         self.tick()
         # Before the state is saved: what could not be delivered is one of the totals.
         if self.sender:

@@ -139,6 +139,7 @@ LABELS: Final[Mapping[str, str]] = {
     "mask_format": "version of the form that masked personal data has",
     "link": "link of the filter chain",
     "result": "what became of it",
+    "kernel": "node of the model's graph",
     "gpu": "number of a card, and of a MIG instance on it",
     "name": "model of a card",
     "driver": "version of the driver",

@@ -40,6 +40,7 @@ from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_gpu import GPU
 from exporters.names_inputs import INPUTS
+from exporters.names_kernels import KERNELS
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_notifying import NOTIFYING
 from exporters.names_scheduler import SCHEDULER
@@ -296,5 +297,6 @@ _SERVICE = (
 )
 
 METRICS: Final[Mapping[str, Metric]] = {
-    metric.name: metric for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *GPU, *TELEMETRY, *_SERVICE, *TRITON)
+    metric.name: metric
+    for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
 }

@@ -49,6 +49,8 @@ class ExporterSettings(BaseSettings):
         archive_hours: Segments whose last request ended earlier are removed.
         gpu: Whether GPUs are looked at, by NVML; without a driver the figures say that there is none.
         gpu_seconds: Pause between two looks at the GPUs.
+        kernel_model: ONNX file whose kernels are timed on a canary, in this process; unset, none is.
+        kernel_seconds: Pause between two windows of the canary; each costs about 50 ms of CPU.
     """
 
     model_config = SettingsConfigDict(
@@ -87,6 +89,8 @@ class ExporterSettings(BaseSettings):
     archive_hours: float = Field(default=24.0, gt=0, le=24 * 366)
     gpu: bool = True
     gpu_seconds: float = Field(default=5.0, gt=0, le=300)
+    kernel_model: Path | None = None
+    kernel_seconds: float = Field(default=60.0, gt=0, le=3600)
 
     @field_validator("keep_slow_seconds")
     @classmethod

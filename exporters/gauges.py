@@ -48,6 +48,10 @@ def service_gauges(followed: Iterable[Followed], unreadable: int, now_unix_ns: i
             gauges[name] = {(): sum(values)}
     if used := [share for status in statuses if (share := _descriptors_used(status)) is not None]:
         gauges["runtime_file_descriptors_used_ratio"] = {(): max(used)}
+    if standing := _standing(statuses):
+        gauges["runtime_standing_threads"] = standing
+    if waits := [wait for status in statuses if (wait := _executor_wait(status)) is not None]:
+        gauges["runtime_executor_wait_seconds"] = {(): max(waits)}
     gauges["runtime_heartbeat_age_seconds"] = _heartbeats(statuses, now_unix_ns)
     gauges["runtime_start_phase_seconds"] = _phases(statuses)
     return gauges
@@ -80,6 +84,25 @@ def _descriptors_used(status: Mapping[str, Any]) -> float | None:
     """Return the share of its file descriptors that a worker uses."""
     used, limit = number(status.get("fds")), number(status.get("fd_limit"))
     return used / limit if used is not None and limit else None
+
+
+def _executor_wait(status: Mapping[str, Any]) -> float | None:
+    """Return how long a call waited for a thread of the worker's executor, if it has one."""
+    told = status.get("executor")
+    return number(told.get("wait_s")) if isinstance(told, Mapping) else None
+
+
+def _standing(statuses: Iterable[Mapping[str, Any]]) -> dict[Labels, float]:
+    """Return how many threads stand still beside a request that does not end, summed over the workers that tell."""
+    counts: dict[Labels, float] = {}
+    for status in statuses:
+        told = status.get("standing")
+        if not isinstance(told, Mapping):
+            continue
+        for waits in ("lock", "call"):
+            if (count := number(told.get(waits))) is not None:
+                counts[(waits,)] = counts.get((waits,), 0.0) + count
+    return counts
 
 
 def _heartbeats(statuses: Iterable[Mapping[str, Any]], now_unix_ns: int) -> dict[Labels, float]:

@@ -218,6 +218,21 @@ _RUNTIME = (
     ),
     Metric("runtime_threads", "gauge", "threads", "Threads, summed over live workers.", source="status page"),
     Metric(
+        "runtime_standing_threads",
+        "gauge",
+        "threads",
+        "Threads that have not moved for 5 s while a request has been in flight for 5 s, by what they wait for.",
+        labels={"waits": ("lock", "call")},
+        source="status page",
+    ),
+    Metric(
+        "runtime_executor_wait_seconds",
+        "gauge",
+        "seconds",
+        "How long a call that does nothing waits for a thread of the event loop's executor, longest over live workers.",
+        source="status page",
+    ),
+    Metric(
         "runtime_open_file_descriptors",
         "gauge",
         "descriptors",

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from probes.layout import OPEN_SLOT_BYTES, OPEN_STATE_BUSY
 
-__all__ = ["OPEN_DTYPE", "steady"]
+__all__ = ["OPEN_DTYPE", "oldest_age_s", "steady"]
 
 OPEN_DTYPE: Final = np.dtype(
     {
@@ -23,6 +23,19 @@ OPEN_DTYPE: Final = np.dtype(
     }
 )  # fmt: skip
 _COMPARED: Final = ("seq", "trace_lo", "span_id", "start_unix_ns", "session_hash", "agent_family")
+
+
+def oldest_age_s(table: bytes, now_unix_ns: int) -> float | None:
+    """Return the age in seconds of the oldest request in flight; None when there is none.
+
+    Args:
+        table: A copy of the open slots.
+        now_unix_ns: Wall clock, ns since 1970.
+    """
+    slots = np.frombuffer(table, OPEN_DTYPE)
+    starts = slots["start_unix_ns"][slots["state"] == OPEN_STATE_BUSY]
+    # The wall clock may have been set back meanwhile: an age is never negative.
+    return max(0.0, (now_unix_ns - int(starts.min())) / 1e9) if len(starts) else None
 
 
 def steady(first: bytes, second: bytes) -> npt.NDArray[np.void]:

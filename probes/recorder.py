@@ -24,14 +24,19 @@ import psutil
 from probes.control import read_control
 from probes.core import CORE_NAME
 from probes.event_loop import EventLoopWatch
+from probes.executor_wait import ExecutorWait
 from probes.folder import FolderRefused
 from probes.gc_pauses import GcPauses
 from probes.heartbeat import Heartbeat
 from probes.intake import Intake
+from probes.layout import OPEN_SLOT_BYTES
+from probes.open_slots import oldest_age_s
 from probes.process_usage import ProcessUsage
 from probes.record import Record
 from probes.ringfile import open_anonymous, open_ring
 from probes.settings import Identity, RecorderSettings
+from probes.standstill import Standstill
+from probes.writer import RingWriter
 
 __all__ = ["Recorder"]
 
@@ -70,6 +75,8 @@ class Recorder:
         self._loop_watch = EventLoopWatch(self.settings.tick_s, self.settings.blocked_s, self.settings.beat_s)
         self._gc = GcPauses()
         self._process = ProcessUsage()
+        self._standstill = Standstill()
+        self._executor = ExecutorWait()
         self._phases = {"import": max(0.0, time.time() - psutil.Process().create_time())}
         self._phase = "starting"
         self._phase_since = time.monotonic()
@@ -310,6 +317,11 @@ class Recorder:
         if self.settings.sensors:
             for name, sensor in (("event_loop", self._loop_watch), ("gc", self._gc), ("process", self._process)):
                 self._guard(name, lambda sensor=sensor: status.update(sensor.reading()))
+            if intake is not None:
+                loop = self._loop_watch.loop
+                self._guard("executor", lambda: status.update(self._executor.reading(loop)))
+                writer = intake.writer
+                self._guard("standstill", lambda: status.update(self._standstill.reading(_oldest_s(writer))))
         status["probe_failures"] = dict(self._failures)
         return status
 
@@ -322,10 +334,19 @@ class Recorder:
         self._gc.stop()
         self._gc = GcPauses()
         self._process = ProcessUsage()
+        self._standstill = Standstill()
+        self._executor = ExecutorWait()
         if intake is not None:
             # The lock lives until every copy of the descriptor is closed: a child that kept it would make a dead parent
             # look alive.
             intake.ring.abandon()
+
+
+def _oldest_s(writer: RingWriter) -> float | None:
+    begin = writer.layout.open
+    # A copy: a view would pin the mapping.
+    table = writer.buffer[begin : begin + writer.layout.open_slots * OPEN_SLOT_BYTES]
+    return oldest_age_s(table, time.time_ns())
 
 
 def _reopen_after_fork(recorder: Recorder) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from runbooks.rows import RingLife, Rows
+from runbooks.rows import OpenRequest, RingLife, Rows
 
-__all__ = ["NOT_STARTING", "STARTING", "Start", "died", "lived_through", "start_of", "starts"]
+__all__ = ["NOT_STARTING", "STARTING", "Start", "died", "lived_through", "start_of", "starts", "stuck"]
 
 # Phases that are no part of a start: after it, or waiting for a person who brings the model (service/lifecycle.py).
 NOT_STARTING: Final = ("ready", "stopped", "model_missing", "model_damaged", "model_failed")
@@ -16,6 +16,10 @@ NOT_STARTING: Final = ("ready", "stopped", "model_missing", "model_damaged", "mo
 STARTING: Final = ("starting", "loading_model", "warming_up")
 # A worker writes its status page about once a second; on a machine without a free core it may be two seconds late.
 SIGN_SECONDS: Final = 3.0
+# Twice the age from which a worker looks at its threads (probes/standstill.py): one look in it is sure.
+STUCK_SECONDS: Final = 10.0
+# There the caller is waited for, who may be slow on purpose.
+RECEIVING: Final = "network.receive"
 
 
 @dataclass(frozen=True)
@@ -100,3 +104,18 @@ def died(rows: Rows, since: float, until: float) -> list[RingLife]:
 def lived_through(rows: Rows, moment: float) -> Sequence[RingLife]:
     """Return the workers that were there before a time, unix seconds, and still gave signs of life well after it."""
     return [ring for ring in rows.rings if ring.started_s < moment - 1.0 and ring.last_sign_s > moment + SIGN_SECONDS]
+
+
+def stuck(rows: Rows, until: float) -> list[OpenRequest]:
+    """Return the requests that had been in work for 10 s at a time, or at the last sign of life of their worker.
+
+    Args:
+        rows: Requests and workers.
+        until: Unix seconds.
+    """
+    last = {ring.ring: ring.last_sign_s for ring in rows.rings}
+    return [
+        one
+        for one in rows.open
+        if one.stage != RECEIVING and min(until, last.get(one.ring, until)) - one.start_s >= STUCK_SECONDS
+    ]

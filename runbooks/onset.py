@@ -10,7 +10,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.disk_room import room_left
 from runbooks.evidence import Evidence, Series, Window
-from runbooks.lives import STARTING, died, lived_through
+from runbooks.lives import STARTING, died, lived_through, stuck
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.targets import down_at
 from runbooks.without_rows import failed_share_over
@@ -140,7 +140,14 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
         # A status page comes every second; 2.5 s without one is silence.
         last = max(ring.last_sign_s for ring in rows.rings)
         yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5, "ring")
+        yield Signal("requests that stay", edges, _staying(rows, edges), 0.25, "ring")
         yield Signal("worker died", edges, _deaths(rows, window=evidence.window, edges=edges), 0.5, "ring")
+
+
+def _staying(rows: Rows, edges: Floats) -> Floats:
+    """Return 1 from when the first of several requests began that stays, else 0: what never ends is in no row."""
+    starts = sorted(one.start_s for one in stuck(rows, float(edges[-1])))
+    return np.where(edges[1:] > starts[0], 1.0, 0.0) if len(starts) > 1 else np.zeros(len(edges) - 1)
 
 
 def _deaths(rows: Rows, *, window: Window, edges: Floats) -> Floats:

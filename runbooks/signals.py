@@ -21,6 +21,7 @@ __all__ = [
     "DESCRIPTORS_RATIO",
     "DISK_BYTES",
     "DISK_RATIO",
+    "EXECUTOR_WAIT",
     "EXPORTER_JOB",
     "FILTER_BUCKET",
     "FILTER_SUM",
@@ -41,6 +42,7 @@ __all__ = [
     "STAGE_COUNT",
     "STAGE_SUM",
     "START_PHASE",
+    "STANDING",
     "STATE_ERRORS",
     "UNRECORDED",
     "UP",
@@ -77,6 +79,8 @@ RESIDENT: Final = "runtime_process_resident_memory_bytes"
 HOST_CPU: Final = "runtime_host_cpu_ratio"
 DESCRIPTORS: Final = "runtime_open_file_descriptors"
 DESCRIPTORS_RATIO: Final = "runtime_file_descriptors_used_ratio"
+EXECUTOR_WAIT: Final = "runtime_executor_wait_seconds"
+STANDING: Final = "runtime_standing_threads"
 UNREAD: Final = "telemetry_ring_unread_rows"
 LOST: Final = "telemetry_rows_lost_total"
 PHASE: Final = "runtime_phase"
@@ -117,6 +121,8 @@ QUERIES: Final = (
     HOST_CPU,
     DESCRIPTORS,
     DESCRIPTORS_RATIO,
+    EXECUTOR_WAIT,
+    STANDING,
     UNREAD,
     LOST,
     PHASE,

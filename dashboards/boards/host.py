@@ -241,9 +241,14 @@ HOST: Final = (
         title="Threads",
         kind="timeseries",
         unit="short",
-        description="Threads of all workers. A climb that never ends is a pool without a bound.",
+        description="Threads of all workers; a climb that never ends is a pool without a bound. And those that do not "
+        "move while a request does not end: for a lock, they wait for each other.",
         no_data=_NO_EXPORTER,
-        queries=(Query(f"sum({pick('runtime_threads')})", "threads"),),
+        queries=(
+            Query(f"sum({pick('runtime_threads')})", "threads"),
+            Query(f"sum by (waits) ({pick('runtime_standing_threads')})", "standing: {{waits}}"),
+        ),
+        alerts=("worker_deadlock", "thread_pool_exhausted"),
         width=6,
         minimum=0,
     ),

@@ -91,3 +91,19 @@ def test_a_worker_number_that_is_taken_over_is_up(ring_dir: Path, fly: Callable[
     fly().die()
     fly()
     assert gauges_of(ring_dir, 1)["model_worker_up"] == {("0",): 1.0}
+
+
+def test_threads_that_stand_are_summed_over_the_workers_that_tell(ring_dir: Path, fly: Callable[..., Flight]) -> None:
+    """A page of an older version says nothing of them; what cannot be read is left out, never 0."""
+    for flight, standing in ((fly(), {"lock": 2, "call": 1}), (fly(), {"lock": 3, "call": "?"}), (fly(), None)):
+        flight.status(standing=standing) if standing else flight.status(threads=1)
+
+    assert {("lock",): 5.0, ("call",): 1.0} == gauges_of(ring_dir, SECOND)["runtime_standing_threads"]
+
+
+def test_the_longest_wait_for_a_thread_is_shown(ring_dir: Path, fly: Callable[..., Flight]) -> None:
+    """Of the workers that have an executor; one without says nothing of it."""
+    for flight, wait in ((fly(), 0.25), (fly(), 2.5), (fly(), None)):
+        flight.status(executor={"wait_s": wait}) if wait else flight.status(threads=1)
+
+    assert {(): 2.5} == gauges_of(ring_dir, SECOND)["runtime_executor_wait_seconds"]

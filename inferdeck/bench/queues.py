@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
+from exporters.rows import load_rows
 from inferdeck.bench.children import Child
 from inferdeck.bench.counters import metric_page, sum_samples
 from inferdeck.bench.exporter import run_exporter
 from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.real_service import run_service
+from inferdeck.errors import CannotRun
 
 __all__ = ["BATCHED_CONNECTIONS", "NORMAL_CONNECTIONS", "QueueFigures", "measure_queues", "shape_queues"]
 
@@ -39,12 +43,14 @@ class QueueFigures:
         vip: The load of VIPs beside a full normal queue.
         normal: That normal load.
         depth: Requests that waited in the normal queue when one came, on average.
+        waits: Queue -> P99 of the wait for a thread and of the whole request inside the service, seconds, from rows.
         batched: Requests a second of each round: direct, batched, direct.
     """
 
     vip: Load
     normal: Load
     depth: float
+    waits: Mapping[str, tuple[float, float]]
     batched: list[tuple[float, float, float]]
 
 
@@ -73,7 +79,7 @@ def measure_queues(
         CannotRun: If a process does not run.
     """
     progress("VIPs beside a full queue")
-    vip, normal, depth = _vip(wrk, folder, model, bodies, seconds)
+    vip, normal, depth, waits = _vip(wrk, folder, model, bodies, seconds)
     with ExitStack() as stack:
         services: dict[str, Child] = {}
         for name in dict.fromkeys(BATCHED_ROUND):
@@ -86,10 +92,12 @@ def measure_queues(
             progress(f"batches in process, round {number + 1} of {rounds}")
             loads = [run_wrk(wrk, services[name].url, seconds, BATCHED_CONNECTIONS, bodies) for name in BATCHED_ROUND]
             found.append((loads[0].rps, loads[1].rps, loads[2].rps))
-    return QueueFigures(vip, normal, depth, found)
+    return QueueFigures(vip, normal, depth, waits, found)
 
 
-def _vip(wrk: Path, folder: Path, model: Path, bodies: Path, seconds: float) -> tuple[Load, Load, float]:
+def _vip(
+    wrk: Path, folder: Path, model: Path, bodies: Path, seconds: float
+) -> tuple[Load, Load, float, dict[str, tuple[float, float]]]:
     vips = folder / "vip-bodies.jsonl"
     lines = bodies.read_text(encoding="utf-8").splitlines()
     named = (json.loads(line) | {"product_id": f"{VIP_PREFIX}12345678"} for line in lines)
@@ -110,7 +118,20 @@ def _vip(wrk: Path, folder: Path, model: Path, bodies: Path, seconds: float) -> 
     count, total = (
         sum_samples(page, f"model_queue_depth_requests_{part}", {"queue": "normal"}) for part in ("count", "sum")
     )
-    return vip, normal, total / max(count, 1.0)
+    return vip, normal, total / max(count, 1.0), _waits(folder / "queues-vip")
+
+
+def _waits(rows: Path) -> dict[str, tuple[float, float]]:
+    """Return by queue the P99 of wait and duration; the load generator's own times hold its wait for a core as well."""
+    table = load_rows(rows)
+    waited, took = table.numbers("scheduler.dispatch/queue_wait_ns"), table.numbers("duration_ns")
+    found = {}
+    for queue in ("vip", "normal"):
+        chosen = (table["scheduler.dispatch/queue"] == queue) & (waited >= 0)
+        if not chosen.any():
+            raise CannotRun(f"no request of the {queue} queue was answered", "run it again with a longer --seconds")
+        found[queue] = float(np.percentile(waited[chosen], 99) / 1e9), float(np.percentile(took[chosen], 99) / 1e9)
+    return found
 
 
 def shape_queues(figures: QueueFigures) -> tuple[float, dict[str, Any]]:
@@ -119,6 +140,9 @@ def shape_queues(figures: QueueFigures) -> tuple[float, dict[str, Any]]:
     return figures.vip.p99_s, {
         "vip_p50_s": figures.vip.p50_s,
         "vip_refused": figures.vip.refused,
+        "vip_wait_p99_s": figures.waits["vip"][0],
+        "vip_inside_p99_s": figures.waits["vip"][1],
+        "normal_wait_p99_s": figures.waits["normal"][0],
         "normal_p99_s": figures.normal.p99_s,
         "normal_refused": figures.normal.refused,
         "normal_answered": figures.normal.answered,

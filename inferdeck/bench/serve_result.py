@@ -136,7 +136,8 @@ def draw_serve(result: dict[str, Any], console: Console) -> None:
     if (queues := result["queues"]) is not None:
         console.print(
             f"VIPs beside a normal queue {queues['normal_depth']:.0f} deep: p99 {result['vip_p99_s'] * 1e3:.0f} ms "
-            f"(normal {queues['normal_p99_s'] * 1e3:.0f} ms, {queues['normal_refused']} told to come back)"
+            f"(normal {queues['normal_p99_s'] * 1e3:.0f} ms, {queues['normal_refused']} told to come back); wait for a "
+            f"thread p99 {queues['vip_wait_p99_s'] * 1e3:.0f} ms (normal {queues['normal_wait_p99_s'] * 1e3:.0f} ms)"
         )
         console.print(f"batches in process: {queues['batching_in_process_gain']:.2f} of the requests/s without")
     console.print("not measured yet: triton, batching_gain (calls to Triton), knee_rps")

@@ -107,12 +107,14 @@ def test_degraded_answers_are_errors_beyond_what_was_cut_off() -> None:
 def test_vips_and_batches_are_told_beside() -> None:
     """The P99 of VIPs stands where the contract has it; a gain is over its neighbours' mean, the median of rounds."""
     rounds = [(100.0, 90.0, 80.0), (100.0, 50.0, 100.0), (100.0, 120.0, 100.0)]
-    result = shape_serve(served(1000.0), QueueFigures(load(50.0), load(900.0, refused=7), 61.54, rounds))
+    waits = {"vip": (0.002, 0.005), "normal": (0.4, 0.5)}
+    result = shape_serve(served(1000.0), QueueFigures(load(50.0), load(900.0, refused=7), 61.54, waits, rounds))
 
     validate("serve", result)
     queues = result["queues"]
     assert (0.003, 1.0) == (result["vip_p99_s"], queues["batching_in_process_gain"])
     assert (7, 61.5) == (queues["normal_refused"], queues["normal_depth"])
+    assert (0.002, 0.005, 0.4) == tuple(queues[f"{key}_p99_s"] for key in ("vip_wait", "vip_inside", "normal_wait"))
     assert result["batching_gain"] is None
 
 

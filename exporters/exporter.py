@@ -21,6 +21,7 @@ from prometheus_client import Metric as Family
 from exporters.archive.archiver import Archiver
 from exporters.collector import Exemplars, Snapshot, families
 from exporters.disk import write_error_reason
+from exporters.drift.watch import DriftWatch
 from exporters.follow import Follower
 from exporters.gauges import service_gauges
 from exporters.keep import KeepBudget
@@ -32,6 +33,7 @@ from exporters.settings import ExporterSettings
 from exporters.span_tap import Mark, SpanTap
 from exporters.state import State, StateUnreadableError, load_state, save_state
 from exporters.surroundings import Surroundings
+from exporters.taps import Taps
 from probes.private_file import leftovers
 
 __all__ = ["Exporter", "pause_seconds", "version"]
@@ -99,11 +101,13 @@ class Exporter:
         self.sender = self._make_sender()
         folder = settings.archive_dir
         self.archiver = Archiver(self.ring_dir, folder, settings.archive_limits()) if folder else None
+        self.drift = DriftWatch(settings, clock)
+        spans = [_tap(self.sender, settings)] if self.sender else []
         self.follower = Follower(
             self.ring_dir,
             self.state,
             without_state=state is None,
-            tap=_tap(self.sender, settings) if self.sender else None,
+            tap=Taps([*spans, *self.drift.taps]),
             last_flight_files=settings.last_flight_files,
             last_flight_bytes=settings.last_flight_bytes,
             holds_back=self.archiver.holds_back if self.archiver else None,
@@ -164,6 +168,7 @@ class Exporter:
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
             gauges |= self.archiver.gauges() if self.archiver else {}
+            gauges |= self.drift.gauges()
             return families(Snapshot(self.state.totals, gauges, self._exemplars))
 
     def health(self) -> dict[str, object]:
@@ -184,6 +189,7 @@ class Exporter:
             "state": self.state_note,
             "otlp": otlp,
             "archive": self.archiver.note if self.archiver else "off",
+            "drift": self.drift.note,
             **self._surroundings.health(),
         }
 
@@ -227,6 +233,7 @@ class Exporter:
         self.follower.tick()
         self._pause_seconds = pause_seconds(self.follower.laps_read, since, self.settings.tick_seconds)
         self._gather()
+        self.drift.look(self.ring_dir)
         # Added up like everything else, so that the total goes on over restarts.
         cpu = time.process_time()
         steps = round((cpu - self._own_cpu_seen) * 1e9)

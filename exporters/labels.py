@@ -129,6 +129,7 @@ LABELS: Final[Mapping[str, str]] = {
     "worker": "ordinal of the worker process",
     "source": "which heartbeat",
     "generation": "generation of the garbage collector",
+    "feature": "what of an input or answer is compared with the training",
     "waits": "what a thread that does not move waits for",
     "phase": "phase of the start",
     "probe": "sensor inside the service",

@@ -11,7 +11,7 @@ __all__ = ["UNIT_SUFFIXES", "Kind", "Metric"]
 Kind = Literal["counter", "gauge", "histogram"]
 
 # A name ends in its unit. `_requests` .. `_descriptors` count things; `_up`, `_info`, `_phase`, `_state` are states;
-# `_confidence` is a ratio whose name is kept from the articles (design.md, section 4).
+# `_confidence` and `_score` are ratios whose names are kept from the articles (design.md, section 4).
 UNIT_SUFFIXES: Final = (
     "_seconds",
     "_bytes",
@@ -36,6 +36,7 @@ UNIT_SUFFIXES: Final = (
     "_phase",
     "_state",
     "_confidence",
+    "_score",
 )
 
 

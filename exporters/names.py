@@ -37,6 +37,7 @@ from exporters.labels import (
     input_bucket,
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
+from exporters.names_drift import DRIFT
 from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_gpu import GPU
 from exporters.names_inputs import INPUTS
@@ -313,5 +314,5 @@ _SERVICE = (
 
 METRICS: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_MODEL, *INPUTS, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
+    for metric in (*_MODEL, *INPUTS, *DRIFT, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
 }

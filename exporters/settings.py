@@ -47,6 +47,12 @@ class ExporterSettings(BaseSettings):
         archive_seconds: Longest time that rows wait for being sealed into a segment.
         archive_bytes: Bytes of all segments, at most; about 120 a row of a service with seven stages.
         archive_hours: Segments whose last request ended earlier are removed.
+        model_dir: Folder of the model (`INFERDECK_SERVICE_MODEL_DIR`); the training's reference lies in it.
+        drift: Whether live inputs are compared with that reference.
+        drift_window: Latest answered requests that are compared, of each feature.
+        drift_score: From which distance on it is called drift (0.3: requirements, row A8).
+        drift_rows: Fewest requests that a distance is told of.
+        drift_seconds: Pause between two looks.
         gpu: Whether GPUs are looked at, by NVML; without a driver the figures say that there is none.
         gpu_seconds: Pause between two looks at the GPUs.
         kernel_model: ONNX file whose kernels are timed on a canary, in this process; unset, none is.
@@ -87,6 +93,15 @@ class ExporterSettings(BaseSettings):
     archive_seconds: float = Field(default=300.0, gt=0, le=86_400)
     archive_bytes: int = Field(default=1 << 30, ge=1 << 16)
     archive_hours: float = Field(default=24.0, gt=0, le=24 * 366)
+    model_dir: Path = Field(
+        default=Path("build/model"),
+        validation_alias=AliasChoices("INFERDECK_SERVICE_MODEL_DIR", "model_dir"),
+    )
+    drift: bool = True
+    drift_window: int = Field(default=2000, ge=10, le=1_000_000)
+    drift_score: float = Field(default=0.3, gt=0, le=1)
+    drift_rows: int = Field(default=200, ge=1)
+    drift_seconds: float = Field(default=5.0, gt=0, le=3600)
     gpu: bool = True
     gpu_seconds: float = Field(default=5.0, gt=0, le=300)
     kernel_model: Path | None = None

@@ -141,7 +141,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     filters = app.state.filters = _filters(settings)
     endpoint = SentimentEndpoint(
         worker.lifecycle,
-        Predictor(scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage)),
+        Predictor(scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage), link.drift),
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
         filters=filters,
         record=link.record,

@@ -21,6 +21,7 @@ __all__ = [
     "FORMAT",
     "LABELS",
     "MODEL_FILE",
+    "REFERENCE_FILE",
     "SINGLE_FILE",
     "TOKENIZER_FILE",
     "Artifacts",
@@ -42,6 +43,9 @@ MODEL_FILE, TOKENIZER_FILE, CONFIG_FILE = "model.onnx", "tokenizer.json", "confi
 
 SINGLE_FILE = "single.onnx"
 """The smaller model, of single tokens: version 1 of a model repository; older trainings wrote none."""
+
+REFERENCE_FILE = "reference.npz"
+"""What inputs looked like in training; drift is measured against it. Older trainings wrote none."""
 
 Progress = Callable[[str, float], None]
 """Called with what is being done and the share done so far, 0..1."""

@@ -29,6 +29,8 @@ __all__ = [
     "pad",
 ]
 
+_UNKNOWN = "[UNK]"  # as the training names it (service/training/tokens.py)
+
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
 
@@ -44,11 +46,13 @@ class Encoded(NamedTuple):
         ids: Token ids, none for a text without content.
         tokens: Tokens of the whole text.
         truncated: Whether the text had more tokens than the model takes.
+        unknown: How many of the ids stand for what the vocabulary does not have.
     """
 
     ids: list[int]
     tokens: int
     truncated: bool
+    unknown: int = 0
 
 
 class Backend(Protocol):
@@ -209,12 +213,15 @@ class OnnxBackend:
         self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
+        # None where the tokenizer has no such token: nothing is unknown to it then.
+        self._unknown = tokenizer.token_to_id(_UNKNOWN)
         self._session = session
 
     def encode(self, text: str) -> Encoded:
         """Return the text as token ids, cut to what the model takes."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return Encoded(ids[: self._max_tokens], len(ids), len(ids) > self._max_tokens)
+        kept = ids[: self._max_tokens]
+        return Encoded(kept, len(ids), len(ids) > self._max_tokens, kept.count(self._unknown))
 
     def check(self, ids: Ids) -> None:
         """Refuse ids that are none.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -64,10 +64,12 @@ class Predictor:
 
     Args:
         scheduler: Decides when a text comes to the model.
+        drift: Returns what rows tell of the inputs' drift from the training, if anything is known.
     """
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, drift: Callable[[], Mapping[str, float]] = dict) -> None:
         self._scheduler = scheduler
+        self._drift = drift
 
     async def judge(
         self,
@@ -120,6 +122,7 @@ class Predictor:
                 label=label,
                 model_version=answer.version,
                 batch_id=ticket.batch_id,
+                **self._drift(),
             )
         if answer.degraded is not None:
             record.degraded("fallback")

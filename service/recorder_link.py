@@ -16,6 +16,7 @@ from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
 
 __all__ = ["RecorderLink", "define_stages", "traceparent"]
 
+_NOTHING: Final[Mapping[str, float]] = {}
 _SPAN_ID: Final = FIXED_INDEX["span_id"]
 
 
@@ -25,7 +26,16 @@ def define_stages(*, triton: bool = False) -> None:
     Args:
         triton: Those of a model behind Triton as well; each stage makes every row longer.
     """
-    define_stage("sentiment.preprocess", cpu=True, input_length=int, cleaned_length=int, language=str)
+    define_stage(
+        "sentiment.preprocess",
+        cpu=True,
+        input_length=int,
+        cleaned_length=int,
+        language=str,
+        non_ascii_ratio=float,
+        digit_ratio=float,
+        mark_ratio=float,
+    )
     define_stage("scheduler.dispatch", queue_wait_ns=int, queue=str, queue_depth=int)
     define_stage(
         "sentiment.tokenizer",
@@ -35,6 +45,7 @@ def define_stages(*, triton: bool = False) -> None:
         seq_len=int,
         padding_ratio=float,
         widest=bool,
+        unknown_ratio=float,
     )
     if triton:
         _define_triton()
@@ -122,6 +133,21 @@ class RecorderLink:
         """Tell the recorder which model answers from now on."""
         if self._recorder is not None:
             self._recorder.identify(model=version)
+
+    def drift(self) -> Mapping[str, float]:
+        """Return how far inputs are from the training and what a confidence is worth then; empty while not known.
+
+        The exporter says so on the control page, which expires.
+        """
+        if self._recorder is None:
+            return _NOTHING
+        found = self._recorder.control.get("drift")
+        if not isinstance(found, dict):
+            return _NOTHING
+        score, weight = found.get("score"), found.get("weight")
+        if not isinstance(score, float | int) or not isinstance(weight, float | int):
+            return _NOTHING
+        return {"data_drift_score": float(score), "confidence_weight": float(weight)}
 
     def loss(self) -> Mapping[str, int]:
         """Return what the recorder could not write, by reason."""

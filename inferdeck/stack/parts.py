@@ -100,7 +100,12 @@ def build_parts(plan: StackPlan) -> list[Part]:
         _module("exporters"),
         "/healthz",
         ports["exporter_port"],
-        {"INFERDECK_EXPORTER_HOST": plan.host, "INFERDECK_EXPORTER_PORT": str(ports["exporter_port"])}
+        {
+            "INFERDECK_EXPORTER_HOST": plan.host,
+            "INFERDECK_EXPORTER_PORT": str(ports["exporter_port"]),
+            # the training's reference lies there
+            "INFERDECK_SERVICE_MODEL_DIR": str(plan.model_dir),
+        }
         | _span_target(plan),
     )
     triage = Part(

@@ -117,6 +117,7 @@ class BatchCall:
                     truncated=found.truncated,
                     seq_len=width,
                     padding_ratio=1.0 - len(found.ids) / width,
+                    unknown_ratio=found.unknown / width,
                 )
             left = (ticket.deadline_ns - self._clock()) / 1e9
             return infer(self._backend, ids, mask, _Rows(self.tickets, self.number, self._batch_stage), left)
@@ -128,7 +129,13 @@ class BatchCall:
             found = self._backend.encode(ticket.text)
             ticket.tokens = found.tokens
             width = max(1, len(found.ids))
-            stage.set(tokens=found.tokens, truncated=found.truncated, seq_len=width, padding_ratio=0.0)
+            stage.set(
+                tokens=found.tokens,
+                truncated=found.truncated,
+                seq_len=width,
+                padding_ratio=0.0,
+                unknown_ratio=found.unknown / width,
+            )
         return ticket, found, stage
 
     def _send(self, encoded: Sequence[tuple[Ticket, Encoded, StageHandle]]) -> dict[int, Result]:

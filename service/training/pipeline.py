@@ -19,6 +19,7 @@ from service.training.corpus import Corpus, Row
 from service.training.figures import Figures, figures_by_language
 from service.training.graph import build_graph, run_graph
 from service.training.linear import Linear, feature_matrix, fit_linear, fit_temperature, softmax
+from service.training.reference import reference_file
 from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode
 
 __all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "Single", "fit_model"]
@@ -56,6 +57,8 @@ class Fitted:
         max_logit_difference: Largest distance between the graph's logits and scikit-learn's, over dev and test.
         unknown_token_ratio: Share of unknown tokens in test.
         known_errors: The made-up sentences with what was expected and answered.
+        single: The smaller model.
+        reference: What inputs looked like in training, for drift; a file.
     """
 
     graph: bytes
@@ -72,6 +75,7 @@ class Fitted:
     unknown_token_ratio: float
     known_errors: list[dict[str, str | float]]
     single: Single
+    reference: bytes
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,7 @@ def fit_model(
             max_logit_difference=difference,
             unknown_token_ratio=_share_of(test.ids, _id_of(tokenizer, UNKNOWN)),
             known_errors=_answers(model, tokenizer, temperature),
+            reference=reference_file(train_texts, tokenizer, softmax(dev_logits, temperature).max(axis=1), seed),
             single=_fit_single(train, dev, test, tokenizer.get_vocab_size(), model.alpha, seed),
         )
 

@@ -21,6 +21,9 @@ class _Session:
 
 
 class _Tokenizer:
+    def token_to_id(self, _token: str) -> int | None:
+        return None
+
     def no_truncation(self) -> None: ...
 
     def no_padding(self) -> None: ...

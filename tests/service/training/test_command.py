@@ -67,9 +67,15 @@ def test_what_was_trained_loads_and_tells_where_it_comes_from(tmp_path: Path, sm
     artifacts = load_artifacts(tmp_path / "m")
     config = artifacts.config
 
-    assert {"MODEL_CARD.md", "NOTICE", "config.json", "model.onnx", "single.onnx", "tokenizer.json"} == set(
-        report.sizes_bytes
-    )
+    assert {
+        "MODEL_CARD.md",
+        "NOTICE",
+        "config.json",
+        "model.onnx",
+        "reference.npz",
+        "single.onnx",
+        "tokenizer.json",
+    } == set(report.sizes_bytes)
     assert report.sizes_bytes == {path.name: path.stat().st_size for path in (tmp_path / "m").iterdir()}
     assert (FINGERPRINT, small.fingerprint) == (artifacts.cleaning_fingerprint, artifacts.data_fingerprint)
     assert config["training"]["max_logit_difference"] <= 1e-4

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from inferdeck.checks import Check, guarded
 from inferdeck.version import ROOT
@@ -90,16 +91,17 @@ def _mappings(folder: Path | None = None) -> Iterator[Check]:
         yield Check("mappings", "ok", ", ".join(names))
 
 
-def _schemas() -> Iterator[Check]:
+def _schemas(load: Callable[[str], Mapping[str, Any]] | None = None, names: Sequence[str] = ()) -> Iterator[Check]:
+    """The schemas of our results; as shipped by default."""
     from jsonschema import Draft202012Validator, SchemaError
 
     from inferdeck.schema import VERBS, load_schema, schema_names
 
-    names = schema_names()
+    names, load = names or schema_names(), load or load_schema
     broken = [f"{verb}: there is none" for verb in VERBS if verb not in names]
     for name in names:
         try:
-            Draft202012Validator.check_schema(load_schema(name))
+            Draft202012Validator.check_schema(load(name))
         except (OSError, ValueError, SchemaError) as error:
             broken.append(f"{name}: {str(error).partition(chr(10))[0]}")
     if broken:

@@ -66,20 +66,27 @@ def doctor(*, quiet: bool, **options: Any) -> Outcome:
     return report(examine(settings))
 
 
-@click.command(short_help="Check alerts, runbooks and schemas.")
+@click.command(short_help="Check alerts, runbooks, dashboards and schemas.")
+@click.option("--prometheus", "url", metavar="URL", help="Also ask this Prometheus all that the dashboards ask.")
+@click.option(
+    "--minutes", type=click.FloatRange(1.0, 1440.0), default=15.0, show_default=True, help="How far back to ask."
+)
 @reports
-def check(*, quiet: bool) -> Outcome:
-    r"""Check alerts, generated files, runbooks, mappings and schemas; starts and changes nothing.
+def check(*, url: str | None, minutes: float, quiet: bool) -> Outcome:
+    r"""Check alerts, dashboards, generated files, runbooks, mappings and schemas; starts and changes nothing.
 
     \b
     Example:
       inferdeck check
+      inferdeck check --prometheus http://127.0.0.1:19090
     """
     from inferdeck.check import examine
-    from inferdeck.checks import report
+    from inferdeck.check_panels import check_panels
+    from inferdeck.checks import guarded, report
 
     del quiet
-    return report(examine())
+    asked = [] if url is None else guarded("dashboards: data", lambda: check_panels(url, minutes))
+    return report([*examine(), *asked])
 
 
 @click.command(short_help="Write the generated files anew.")

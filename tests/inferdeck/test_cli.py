@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from inferdeck.bench.cli import bench
-from inferdeck.check import examine
+from inferdeck.check import _schemas, examine
 from inferdeck.cli import LazyGroup
 from inferdeck.cli import run as run_console
 from inferdeck.errors import CannotRun, Interrupted
@@ -204,6 +205,19 @@ def test_check_looks_at_every_schema_there_is() -> None:
     (found,) = [one for one in examine() if one.name == "schemas"]
 
     assert ("ok", f"{len(schema_names())} results have a schema") == (found.state, found.detail)
+
+
+def test_a_schema_that_is_broken_or_missing_fails() -> None:
+    """Each is named with what is wrong; one that is no JSON is no traceback."""
+
+    def load(name: str) -> dict[str, Any]:
+        return json.loads("{") if name == "trace" else {"type": "objekt"} if name == "drill" else {"type": "object"}
+
+    (found,) = _schemas(load, [name for name in schema_names() if name != "erase"])
+
+    assert ("fail", "mend inferdeck/schemas") == (found.state, found.mend)
+    told = found.detail.split("; ")
+    assert ["erase: there is none", "drill: ", "trace: "] == [one[:7] if one[0] in "dt" else one for one in told]
 
 
 def test_build_tells_what_it_wrote_in_its_schema(tmp_path: Path) -> None:

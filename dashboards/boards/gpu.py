@@ -151,10 +151,95 @@ _CARD: Final = (
     ),
 )
 
+_NO_NVML = "No GPU is seen: NVML's library or driver is not there (gpu_exporter_state says which)."
+_NO_DRIVER = "this machine has no GPU driver"
+
+_NVML: Final = (
+    Panel(
+        key="cards",
+        id=10,
+        title="Cards that answer",
+        kind="timeseries",
+        unit="none",
+        description="1 while a card that was ever seen answers, 0 since it is lost, or NVML with it. A lost card has "
+        "no other figure.",
+        no_data=_NO_NVML,
+        queries=(
+            Query(f"min by (gpu) ({pick('gpu_card_up')})", "GPU {{gpu}}", may_be_empty=_NO_DRIVER),
+            Query(f"max({pick('gpu_exporter_up')})", "NVML"),
+        ),
+        width=12,
+        minimum=0,
+        maximum=1,
+        decimals=0,
+    ),
+    Panel(
+        key="owners",
+        id=11,
+        title="Memory by program",
+        kind="timeseries",
+        unit="bytes",
+        description="Who holds memory on the card: own are workers of this service, other is everybody else.",
+        no_data=_NO_NVML,
+        queries=(
+            Query(
+                f"sum by (gpu, owner, process) ({pick('gpu_process_memory_bytes')})",
+                "GPU {{gpu}} {{owner}} {{process}}",
+                may_be_empty=_NO_DRIVER,
+            ),
+        ),
+        width=12,
+        minimum=0,
+    ),
+    Panel(
+        key="throttle",
+        id=12,
+        title="What holds the clock down",
+        kind="timeseries",
+        unit="none",
+        description="Reasons that hold the clock down now, from the card itself. Idle is none to worry about.",
+        no_data="Nothing holds a clock down, or no GPU is seen.",
+        queries=(
+            Query(
+                f"max by (gpu, reason) ({pick('gpu_throttle_state')}) > 0",
+                "GPU {{gpu}} {{reason}}",
+                may_be_empty=_NO_DRIVER,
+            ),
+        ),
+        width=12,
+        minimum=0,
+        maximum=1,
+        decimals=0,
+    ),
+    Panel(
+        key="kernels",
+        id=13,
+        title="Kernels against their baseline",
+        kind="timeseries",
+        unit="none",
+        description="Time of each kernel of the canary over its baseline, less what all slowed down by: 1 is as "
+        "before. One that stays above 1.25 got slower.",
+        no_data="No kernel is timed: set INFERDECK_EXPORTER_KERNEL_MODEL; the baseline takes eight windows.",
+        queries=(
+            Query(
+                f"max by (kernel) ({pick('model_kernel_slowdown_ratio')})",
+                "{{kernel}}",
+                may_be_empty="no model is set to be timed",
+            ),
+        ),
+        lines=(Line(1.25, "orange"),),
+        width=12,
+    ),
+)
+
 BOARD: Final = Board(
     "gpu",
     "GPU",
-    "Whether the GPU is the layer at fault. Nothing but the first row is shown without a GPU.",
-    (Section("The model and its host", _MODEL), Section("The card", _CARD)),
+    "Whether the GPU is the layer at fault. Without a GPU only the first row and the kernels are shown.",
+    (
+        Section("The model and its host", _MODEL),
+        Section("The card", _CARD),
+        Section("The card by NVML, and kernels", _NVML),
+    ),
     (SERVICE,),
 )

@@ -27,8 +27,8 @@ def gpu_gauges(snapshot: Snapshot, own_pids: Collection[int] | None) -> Gauges:
     programs = _programs(snapshot.cards)
     for card in snapshot.cards:
         _put(gauges, "gpu_card_up", (card.label,), float(card.state == "ok"))
-        for state in CARD_STATES:
-            _put(gauges, "gpu_card_state", (card.label, state), float(card.state == state))
+        # The present state alone: with a series for each, a box of divided cards would take the whole budget of series.
+        _put(gauges, "gpu_card_state", (card.label, card.state), 1.0)
         if card.state == "ok":
             _put(gauges, "gpu_card_info", (card.label, card.name, snapshot.driver), 1.0)
         for reading, values in card.readings.items():

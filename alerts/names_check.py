@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from alerts.model import Alert, fill
 from alerts.prometheus_config import JOBS
 from alerts.promql import Matcher, Selector, grouping_labels, selectors
-from exporters.names import KUBERNETES, LABELS, METRICS, NOTIFYING, Metric
+from exporters.names import KUBERNETES, LABELS, METRICS, NOTIFYING, TRITON_SERVER, Metric
 
 __all__ = ["unknown_in_query", "unknown_names"]
 
@@ -26,7 +26,7 @@ def unknown_names(alert: Alert, metrics: Mapping[str, Metric] = METRICS, recorde
 
     Args:
         alert: The alert.
-        metrics: Our metrics by full name; those of Kubernetes, Prometheus and triage are known beside them.
+        metrics: Our metrics by full name; those of Kubernetes, Prometheus, Triton and triage are known beside them.
         recorded: Full names of the recorded series.
     """
     expr = fill(alert.expr, alert.thresholds)
@@ -51,11 +51,11 @@ def unknown_in_query(
 
     Args:
         expr: PromQL without placeholders.
-        metrics: Our metrics by full name; those of Kubernetes, Prometheus and triage are known beside them.
+        metrics: Our metrics by full name; those of Kubernetes, Prometheus, Triton and triage are known beside them.
         recorded: Full names of the recorded series.
         by_job: Whether `up` must name a job: a rule about any target at all is about none in particular.
     """
-    metrics = {**KUBERNETES, **NOTIFYING, **metrics}
+    metrics = {**KUBERNETES, **NOTIFYING, **TRITON_SERVER, **metrics}
     try:
         found = [
             what

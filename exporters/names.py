@@ -46,7 +46,7 @@ from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NA
 from exporters.names_notifying import NOTIFYING
 from exporters.names_scheduler import SCHEDULER
 from exporters.names_telemetry import TELEMETRY
-from exporters.names_triton import TRITON
+from exporters.names_triton import TRITON, TRITON_SERVER
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
 __all__ = [
@@ -65,6 +65,7 @@ __all__ = [
     "ROOT_SPAN",
     "SPANS",
     "STAGES",
+    "TRITON_SERVER",
     "UNIT_SUFFIXES",
     "ForeignMetric",
     "Metric",

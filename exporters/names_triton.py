@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from exporters.metric import Metric
 
-__all__ = ["CANARY_STATES", "FALLBACK_REASONS", "TRITON"]
+__all__ = ["CANARY_STATES", "FALLBACK_REASONS", "TRITON", "TRITON_SERVER"]
 
 # Held equal to what service/triton/canary.py and service/service_metrics.py show by a test of those.
 CANARY_STATES: Final = (
@@ -79,3 +80,18 @@ TRITON: Final = (
         job="triton-supervisor",
     ),
 )
+
+
+def _served(name: str, unit: str, text: str) -> Metric:
+    labels: dict[str, tuple[str, ...]] = {"model": (), "version": ()}
+    return Metric(f"nv_inference_{name}", "counter", unit, text, labels=labels, source="triton", job="triton")
+
+
+# Triton's own figures that rules and runbooks read; what panels read of it is in names_foreign.
+TRITON_SERVER: Final[Mapping[str, Metric]] = {
+    metric.name: metric
+    for metric in (
+        _served("request_success", "requests", "Requests that Triton answered, errors of a Python backend included."),
+        _served("request_duration_us", "microseconds", "Time from a request's arrival at Triton to its answer."),
+    )
+}

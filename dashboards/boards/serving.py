@@ -146,7 +146,11 @@ _SERVER: Final = (
         "network "
         "and the wait for a connection lie between.",
         no_data=_NO_TRITON,
-        queries=(_triton(_per_request("request_duration_us"), "{{model}} {{version}}"),),
+        queries=(
+            _triton(_per_request("request_duration_us"), "{{model}} {{version}}"),
+            _triton(mean("model_stage_seconds", is_("stage", "triton.client")), "as the service sees it"),
+        ),
+        alerts=("triton_slow_network",),
         minimum=0,
     ),
     Panel(

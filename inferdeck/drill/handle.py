@@ -69,6 +69,11 @@ class StackHandle:
         return self._stack.pids("exporter")
 
     @property
+    def collector_pids(self) -> list[int]:
+        """Return the live processes of Jaeger, the leader first; a program with COLLECTOR has one in its stack."""
+        return self._stack.pids("jaeger")
+
+    @property
     def state_dir(self) -> Path:
         """Return the stack's state folder."""
         return self._stack.plan.state_dir
@@ -85,6 +90,10 @@ class StackHandle:
     def kill_exporter(self, number: int = signal.SIGKILL) -> None:
         """Send a signal to all processes of the exporter at once, SIGKILL by default."""
         self._signal("exporter", number)
+
+    def kill_collector(self, number: int = signal.SIGKILL) -> None:
+        """Send a signal to all processes of Jaeger at once, SIGKILL by default."""
+        self._signal("jaeger", number)
 
     def _signal(self, name: str, number: int) -> None:
         record = self._stack.part(name).record
@@ -118,6 +127,11 @@ class StackHandle:
     def restart_triton(self) -> None:
         """Stop Triton in an orderly way if it runs, start it again, and wait until it answers."""
         self._stack.restart_part("triton")
+
+    def reach_triton_by(self, port: int) -> None:
+        """Restart the service so that it asks Triton by another port of this machine, and wait until it is ready."""
+        self._stack.set_environment("service", {"INFERDECK_SERVICE_TRITON_PORT": str(port)})
+        self._stack.restart_part("service")
 
     def restart_service(self, *, wait: bool = True) -> None:
         """Stop the service in an orderly way if it runs, and start it again on its ports.

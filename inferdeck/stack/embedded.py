@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from inferdeck.errors import CannotRun
@@ -184,6 +185,15 @@ class EmbeddedStack:
         self._launch(part)
         if wait:
             self.wait_ready(name, time.monotonic() + self.plan.ready_timeout_seconds)
+
+    def set_environment(self, name: str, changed: dict[str, str]) -> None:
+        """Change what a part gets from its next start on, as a rollout does.
+
+        Args:
+            name: The part.
+            changed: Variables to set beside its others.
+        """
+        self._parts = [replace(part, env=part.env | changed) if part.name == name else part for part in self._parts]
 
     def mend(self) -> None:
         """Start again, on their ports, the parts that have ended.

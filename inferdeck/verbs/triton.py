@@ -12,7 +12,12 @@ __all__ = ["triton"]
 
 @click.group(short_help="Install the real Triton for `up --backend triton`.")
 def triton() -> None:
-    """Install the real Triton, in an environment of its own below the tools folder."""
+    r"""Install the real Triton, in an environment of its own below the tools folder.
+
+    \b
+    Examples:
+      inferdeck triton install
+    """
 
 
 @triton.command()

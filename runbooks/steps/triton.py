@@ -13,7 +13,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.targets import down_seconds
-from runbooks.triton_queries import CANARY, FALLBACK, HEALS, TRITON_JOB
+from runbooks.triton_queries import CANARY, FALLBACK, HEALS, SERVED, SERVED_TIME, TRITON_JOB
 
 __all__ = [
     "canary_stub_dead_share",
@@ -23,6 +23,8 @@ __all__ = [
     "failed_calls_timeout_share",
     "failed_calls_unloaded_share",
     "heals",
+    "outside_seconds",
+    "own_time_ratio",
     "target_down",
 ]
 
@@ -108,3 +110,37 @@ def failed_calls_timeout_share(evidence: Evidence) -> StepResult:
 def failed_calls_unloaded_share(evidence: Evidence) -> StepResult:
     """Return the share of the failed calls at which Triton did not have the model."""
     return _failed_share(evidence, "unloaded")
+
+
+def _served_mean(evidence: Evidence, begin: float, end: float) -> float | None:
+    """Return Triton's own mean seconds for a request, None when it answered none."""
+    count = signals.increase(evidence.get(SERVED) or (), begin, end)
+    return signals.increase(evidence.get(SERVED_TIME) or (), begin, end) / count / 1e6 if count > 0 else None
+
+
+def outside_seconds(evidence: Evidence) -> StepResult:
+    """Return the mean seconds of a call to Triton that Triton itself knows nothing of: network and connections."""
+    step = "triton.outside_seconds"
+    query = f'mean of {signals.STAGE_SUM}{{stage="triton.client"}} less mean of {SERVED_TIME}'
+    begin, end = evidence.window.incident
+
+    def grown(name: str) -> float:
+        series = evidence.get(name) or ()
+        return signals.increase([one for one in series if one.labels.get("stage") == "triton.client"], begin, end)
+
+    own, calls = _served_mean(evidence, begin, end), grown(signals.STAGE_COUNT)
+    if own is None or calls <= 0:
+        return StepResult(step, None, "prometheus", query, "no calls to a Triton that tells of its own time")
+    seen = grown(signals.STAGE_SUM) / calls
+    detail = f"a call takes {seen:.3f} s, of which Triton has {own:.3f} s"
+    return StepResult(step, seen - own, "prometheus", query, detail)
+
+
+def own_time_ratio(evidence: Evidence) -> StepResult:
+    """Return Triton's own time for a request, its queue included, against the time before."""
+    step, query = "triton.own_time_ratio", f"mean of {SERVED_TIME}, incident against baseline"
+    own = _served_mean(evidence, *evidence.window.incident)
+    before = _served_mean(evidence, *evidence.window.baseline)
+    if own is None or not before:
+        return StepResult(step, None, "prometheus", query, "no healthy time of a Triton to compare with")
+    return StepResult(step, own / before, "prometheus", query, f"{before:.3f} s before, {own:.3f} s now")

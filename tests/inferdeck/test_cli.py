@@ -22,6 +22,7 @@ from inferdeck.cli import run as run_console
 from inferdeck.errors import CannotRun, Interrupted
 from inferdeck.schema import VERBS, schema_names, validate
 from inferdeck.verbs.grafana import grafana
+from inferdeck.verbs.triton import triton
 from inferdeck.version import ROOT
 
 VERBS_WITH_HELP = sorted(LazyGroup.VERBS)
@@ -191,9 +192,9 @@ def test_a_look_up_without_rows_has_the_shape_and_exit_1(tmp_path: Path) -> None
 
 
 def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
-    """`export` runs until it is stopped and has no result; `bench` and `grafana` have one for each verb of theirs."""
-    assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench", "grafana"}
-    groups = {f"{group.name}_{verb}" for group in (bench, grafana) for verb in group.commands}
+    """`export` runs until it is stopped and has no result; `bench`, `grafana` and `triton` have one for each verb of theirs."""
+    assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench", "grafana", "triton"}
+    groups = {f"{group.name}_{verb}" for group in (bench, grafana, triton) for verb in group.commands}
     assert {*VERBS, *groups} == set(schema_names())
     for name in schema_names():
         with pytest.raises(Exception, match=r"required property|under any of the given schemas"):

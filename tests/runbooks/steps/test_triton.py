@@ -14,12 +14,12 @@ from runbooks.pages import load_pages
 from runbooks.scoring import score_page
 from runbooks.steps import triton as steps
 from runbooks.steps.registry import STEPS
-from runbooks.triton_queries import CANARY, FALLBACK, HEALS
+from runbooks.triton_queries import CANARY, FALLBACK, HEALS, SERVED, SERVED_TIME
 
 T0 = 1_780_000_000.0
 Make = Callable[..., Evidence]
 EVERY: tuple[Callable[[Evidence], StepResult], ...] = tuple(getattr(steps, name) for name in steps.__all__)
-PAGES = ("TritonDown", "TritonHung", "TritonStubDead", "TritonModelUnloaded")
+PAGES = ("TritonDown", "TritonHung", "TritonStubDead", "TritonModelUnloaded", "TritonSlowNetwork")
 
 
 def series(before: float | None, during: float | None, **labels: str) -> Series:
@@ -53,6 +53,22 @@ def triton(state: str | None, *, up: float = 1.0, heals: float = 0.0, **failed: 
     }
 
 
+def steady(before: float, during: float, **labels: str) -> Series:
+    """Return a counter that grows by so much every 5 s before and since T0."""
+    times = np.arange(T0 - 120.0, T0 + 60.1, 5.0)
+    return Series(labels, times, np.cumsum(np.where(times <= T0, before, during)))
+
+
+def calls(seen: float, own: float) -> dict[str, Any]:
+    """Return a Triton that is well, 100 calls each 5 s; since T0 a call takes so many seconds, and so many inside."""
+    return triton("ok") | {
+        signals.STAGE_COUNT: (steady(100, 100, stage="triton.client"),),
+        signals.STAGE_SUM: (steady(1.2, 100 * seen, stage="triton.client"), steady(9, 9, stage="network.send")),
+        SERVED: (steady(100, 100, model="sentiment", version="2"),),
+        SERVED_TIME: (steady(1.1e6, 1e8 * own, model="sentiment", version="2"),),
+    }
+
+
 def named(known: Evidence) -> list[str]:
     """Return the pages that may be the verdict, best first."""
     measured = {name: step(known) for name, step in STEPS.items()}
@@ -77,6 +93,9 @@ def test_without_a_triton_nothing_is_seen(step: Callable[[Evidence], StepResult]
         (triton("ok", heals=3.0, timeout=5.0, stub_dead=1.0), ["TritonStubDead"]),
         (triton("stub_dead", heals=1.0, timeout=5.0), ["TritonStubDead"]),
         (triton("unloaded", unloaded=6.0, breaker_open=500.0), ["TritonModelUnloaded"]),
+        (calls(0.092, 0.011), ["TritonSlowNetwork"]),
+        (calls(0.092, 0.091), []),
+        (calls(0.030, 0.011), []),
         (triton("ok"), []),
         (triton("ok", refused=4.0), []),
     ],
@@ -84,3 +103,11 @@ def test_without_a_triton_nothing_is_seen(step: Callable[[Evidence], StepResult]
 def test_each_way_is_named_and_no_other(since: dict[str, Any], expected: list[str], evidence: Make) -> None:
     """From target, canary and failed calls; a Triton that is well again is none of them."""
     assert expected == named(evidence(None, since))
+
+
+def test_a_restart_in_which_nobody_told_of_the_canary_is_none_of_them(evidence: Make) -> None:
+    """A server that ends says "not ready" to some calls, while its supervisor is not there: that is no proof."""
+    known = triton(None, unloaded=5.0, refused=2.0)
+
+    assert [] == named(evidence(None, known))
+    assert [] == named(evidence(None, calls(0.012, 0.011) | {CANARY: (), HEALS: ()}))

@@ -1,4 +1,4 @@
-"""`bench overhead`, `bench start`, `bench serve`, `bench trace`."""
+"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`."""
 
 from __future__ import annotations
 
@@ -142,3 +142,41 @@ def trace(*, records: int, look_ups: int, commands: int, quiet: bool) -> Outcome
     with progress_bar("bench trace", quiet=quiet) as progress:
         payload = run_look_ups(records, look_ups, commands, progress)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_look_ups(payload, console))
+
+
+@bench.command()
+@click.option("--rounds", type=click.IntRange(3, 1000), default=9, show_default=True, help="Checks of each kind.")
+@click.option("--peers", default="", metavar="A,B", help="Measure these, 'none' for none; all by default.")
+@click.option(
+    "--install-peers", is_flag=True, help="Install those that are missing, each into an environment of its own."
+)
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("build/drift-peers"),
+    show_default=True,
+    help="Holds the peers' environments.",
+)
+@reports
+def drift(*, rounds: int, peers: str, install_peers: bool, folder: Path, quiet: bool) -> Outcome:
+    """Time a check for drift against a reference of 10,000: ours, scipy's, and the packages that people use.
+
+    Peers run in environments of their own (a few hundred megabytes each), beside scipy, so that ratios come from one
+    process. Exit 1 when our statistic is not scipy's, or a check is less than 15 times faster than scipy's at a window
+    of 1,000, or 50 times at 10,000.
+
+    \b
+    Examples:
+      inferdeck bench drift
+      inferdeck bench drift --install-peers
+      inferdeck --json bench drift --peers frouros > drift.json
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.drift import draw_drift, run_drift
+    from inferdeck.bench.drift_peers import PEERS
+    from inferdeck.terminal import progress_bar
+
+    named = tuple(name.strip() for name in peers.split(",") if name.strip()) or tuple(PEERS)
+    chosen = () if named == ("none",) else named
+    with progress_bar("bench drift", quiet=quiet) as progress:
+        payload = run_drift(folder.absolute(), rounds, chosen, install=install_peers, progress=progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_drift(payload, console))

@@ -212,6 +212,27 @@ _RUNTIME = (
         source="status page",
     ),
     Metric(
+        "runtime_loop_cpu_wait_seconds_total",
+        "counter",
+        "seconds",
+        "Time in which the thread of the event loop was ready to run and got no CPU, summed over workers.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_cpu_periods_total",
+        "counter",
+        "periods",
+        "Periods of the CPU quota that the workers' control group has, summed over workers.",
+        source="status page",
+    ),
+    Metric(
+        "runtime_cpu_throttled_periods_total",
+        "counter",
+        "periods",
+        "Periods of that quota in which the group was throttled, summed over workers.",
+        source="status page",
+    ),
+    Metric(
         "runtime_process_resident_memory_bytes",
         "gauge",
         "bytes",

@@ -31,9 +31,14 @@ def cumulative(status: Mapping[str, Any]) -> Totals:
     for name, key in (
         ("runtime_event_loop_blocked_seconds_total", "loop_blocked_s"),
         ("runtime_process_cpu_seconds_total", "cpu_s"),
+        ("runtime_loop_cpu_wait_seconds_total", "loop_wait_s"),
     ):
         if (seconds := number(status.get(key))) is not None:
             totals.add(name, (), round(seconds * _BILLION))
+    limit = status.get("cpu_limit")
+    for name, key in (("runtime_cpu_periods_total", "periods"), ("runtime_cpu_throttled_periods_total", "throttled")):
+        if isinstance(limit, Mapping) and (count := number(limit.get(key))) is not None:
+            totals.add(name, (), int(count))
     if (overflow := number(status.get("open_overflow"))) is not None:
         totals.add("telemetry_open_slots_overflow_total", (), int(overflow))
     for name, key in (

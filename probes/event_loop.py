@@ -131,7 +131,9 @@ class EventLoopWatch:
         episodes = list(self._episodes)
         if running and late_s > self._blocked_s:
             episodes = [*episodes, self._episode(late_s, None)][-EPISODES:]
-        return {
+        waited_s = self._run_wait_s()
+        told = {} if waited_s is None else {"loop_wait_s": waited_s}
+        return told | {
             "loop_tick_age_s": max(0.0, late_s + self._tick_s) if running else None,
             "loop_lag": self._lag.reading(),
             "loop_blocked_s": self._blocked_total_s,

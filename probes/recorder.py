@@ -23,6 +23,7 @@ import psutil
 
 from probes.control import read_control
 from probes.core import CORE_NAME
+from probes.cpu_limits import CpuLimits
 from probes.event_loop import EventLoopWatch
 from probes.executor_wait import ExecutorWait
 from probes.folder import FolderRefused
@@ -75,6 +76,7 @@ class Recorder:
         self._loop_watch = EventLoopWatch(self.settings.tick_s, self.settings.blocked_s, self.settings.beat_s)
         self._gc = GcPauses()
         self._process = ProcessUsage()
+        self._cpu_limits = CpuLimits()
         self._standstill = Standstill()
         self._executor = ExecutorWait()
         self._phases = {"import": max(0.0, time.time() - psutil.Process().create_time())}
@@ -315,7 +317,12 @@ class Recorder:
             "open_overflow": intake.writer.open_overflow if intake else 0,
         }
         if self.settings.sensors:
-            for name, sensor in (("event_loop", self._loop_watch), ("gc", self._gc), ("process", self._process)):
+            for name, sensor in (
+                ("event_loop", self._loop_watch),
+                ("gc", self._gc),
+                ("process", self._process),
+                ("cpu_limits", self._cpu_limits),
+            ):
                 self._guard(name, lambda sensor=sensor: status.update(sensor.reading()))
             if intake is not None:
                 loop = self._loop_watch.loop
@@ -334,6 +341,7 @@ class Recorder:
         self._gc.stop()
         self._gc = GcPauses()
         self._process = ProcessUsage()
+        self._cpu_limits = CpuLimits()
         self._standstill = Standstill()
         self._executor = ExecutorWait()
         if intake is not None:

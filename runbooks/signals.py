@@ -17,6 +17,8 @@ __all__ = [
     "BLOCKED",
     "CONTRACT_REASONS",
     "CPU",
+    "CPU_PERIODS",
+    "CPU_THROTTLED",
     "DESCRIPTORS",
     "DESCRIPTORS_RATIO",
     "DISK_BYTES",
@@ -31,6 +33,7 @@ __all__ = [
     "LABELS_REFUSED",
     "LAG_BUCKET",
     "LATENCY_BUCKET",
+    "LOOP_CPU_WAIT",
     "LOW_QUALITY",
     "PHASE",
     "PII_MASKED",
@@ -68,6 +71,9 @@ REFUSED: Final = "model_refused_total"
 FILTER_BUCKET: Final = "model_filter_seconds_bucket"
 FILTER_SUM: Final = "model_filter_seconds_sum"
 CPU: Final = "runtime_process_cpu_seconds_total"
+CPU_PERIODS: Final = "runtime_cpu_periods_total"
+CPU_THROTTLED: Final = "runtime_cpu_throttled_periods_total"
+LOOP_CPU_WAIT: Final = "runtime_loop_cpu_wait_seconds_total"
 LABELS_REFUSED: Final = "telemetry_labels_refused_total"
 SERIES: Final = "telemetry_series"
 LATENCY_BUCKET: Final = "model_latency_seconds_bucket"
@@ -110,6 +116,9 @@ QUERIES: Final = (
     FILTER_BUCKET,
     FILTER_SUM,
     CPU,
+    CPU_PERIODS,
+    CPU_THROTTLED,
+    LOOP_CPU_WAIT,
     LABELS_REFUSED,
     SERIES,
     LATENCY_BUCKET,

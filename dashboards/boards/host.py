@@ -94,7 +94,9 @@ HOST: Final = (
         queries=(
             Query(total("runtime_process_cpu_seconds_total"), "service, cores"),
             Query(f"max({pick('runtime_host_cpu_ratio')})", "host, share of all"),
+            Query(total("runtime_loop_cpu_wait_seconds_total"), "event loops wait for a CPU"),
         ),
+        alerts=("cpu_throttled",),
         minimum=0,
         width=6,
     ),

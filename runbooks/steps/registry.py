@@ -8,6 +8,7 @@ from typing import Final
 from runbooks.evidence import Evidence, StepResult
 from runbooks.steps import (
     contract,
+    cpu,
     disk,
     event_loop,
     executor,
@@ -36,6 +37,7 @@ STEPS: Final[Mapping[str, StepFunction]] = {
     f"{module.__name__.rsplit('.', 1)[1]}.{name}": getattr(module, name)
     for module in (
         contract,
+        cpu,
         disk,
         event_loop,
         executor,

@@ -167,6 +167,7 @@ class Exporter:
             )
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
+            gauges["telemetry_spans_waiting_seconds"] = {(): self.sender.waiting_seconds if self.sender else 0.0}
             gauges |= self.archiver.gauges() if self.archiver else {}
             gauges |= self.drift.gauges()
             return families(Snapshot(self.state.totals, gauges, self._exemplars))

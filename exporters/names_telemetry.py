@@ -108,6 +108,13 @@ TELEMETRY: Final = (
     ),
     Metric("telemetry_spans_queued", "gauge", "spans", "Spans waiting to be sent.", source="exporter"),
     Metric(
+        "telemetry_spans_waiting_seconds",
+        "gauge",
+        "seconds",
+        "How long the oldest span has waited to be accepted by the collector.",
+        source="exporter",
+    ),
+    Metric(
         "telemetry_exporter_tick_seconds",
         "gauge",
         "seconds",

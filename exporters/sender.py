@@ -110,6 +110,7 @@ class Sender:
         self._clock = clock
         self._queue: collections.deque[Parcel] = collections.deque()
         self._queued = 0
+        self._under_way: float | None = None
         self._wake = threading.Condition()
         self._stopping = False
         self._give_up_at = float("inf")
@@ -138,6 +139,13 @@ class Sender:
         """Spans that wait, those under way included."""
         with self._wake:
             return self._queued
+
+    @property
+    def waiting_seconds(self) -> float:
+        """How long the oldest span has waited, those under way included; 0 when none waits."""
+        with self._wake:
+            since = self._under_way if self._under_way is not None else self._queue[0].queued if self._queue else None
+            return 0.0 if since is None else max(0.0, self._clock() - since)
 
     @property
     def alive(self) -> bool:
@@ -184,6 +192,8 @@ class Sender:
                     self._failed(part, error)
                 else:
                     self._broken = False
+            with self._wake:
+                self._under_way = None
         self._transport.close()
 
     def _next_batch(self) -> list[Parcel]:
@@ -200,6 +210,7 @@ class Sender:
             while self._queue and (not batch or spans + self._queue[0].spans <= self._batch_spans):
                 batch.append(self._queue.popleft())
                 spans += batch[-1].spans
+            self._under_way = batch[0].queued
             return batch
 
     def _deliver(self, batch: list[Parcel]) -> list[list[Parcel]]:

@@ -97,6 +97,10 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if crowded:
         # One refused label in two seconds: no label of a bounded set is ever refused.
         yield Signal("refused labels a second", edges, _rate(crowded, edges), 0.5)
+    waiting = evidence.get(signals.SPANS_WAITING)
+    if waiting:
+        # The exporter waits 10 s for one answer: a slow target takes less, one that is gone takes for ever.
+        yield Signal("oldest span waits", edges, _highest(waiting, edges), 10.0)
     starting = [one for one in evidence.get(signals.PHASE) or () if one.labels.get("phase") in STARTING]
     if starting:
         yield Signal("service starting", edges, _highest(starting, edges), 0.5)

@@ -42,6 +42,9 @@ __all__ = [
     "REQUESTS",
     "SERIES",
     "SERVICE_JOB",
+    "SPANS_DROPPED",
+    "SPANS_SENT",
+    "SPANS_WAITING",
     "STAGE_COUNT",
     "STAGE_SUM",
     "START_PHASE",
@@ -95,6 +98,9 @@ DISK_BYTES: Final = "runtime_disk_free_bytes"
 DISK_RATIO: Final = "runtime_disk_free_ratio"
 STATE_ERRORS: Final = "telemetry_state_write_errors_total"
 ARCHIVE_ERRORS: Final = "telemetry_archive_errors_total"
+SPANS_WAITING: Final = "telemetry_spans_waiting_seconds"
+SPANS_SENT: Final = "telemetry_spans_sent_total"
+SPANS_DROPPED: Final = "telemetry_spans_dropped_total"
 UNRECORDED: Final = "telemetry_requests_unrecorded_total"
 WORKER_ENDS: Final = "model_worker_ends_total"
 WORKER_UP: Final = "model_worker_up"
@@ -143,6 +149,9 @@ QUERIES: Final = (
     STATE_ERRORS,
     ARCHIVE_ERRORS,
     UNRECORDED,
+    SPANS_WAITING,
+    SPANS_SENT,
+    SPANS_DROPPED,
     LOW_QUALITY,
     PII_MASKED,
     *CLUSTER_QUERIES,

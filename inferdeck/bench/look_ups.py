@@ -4,7 +4,7 @@ Measures  the look-up in this process, from nothing: every one opens ring files 
           an index counts; and `inferdeck trace` as a command, from its start to its end.
 Source    rows that the real recorder wrote and the real archiver sealed: the newest in the rings, all others sealed.
 Error     the files are in the system's cache, as those of a running service are.
-Absent    Jaeger: null with the reason, until one is here to be asked.
+Absent    Jaeger: null with the reason, where there is none to be started (inferdeck/bench/jaeger_figure.py).
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from exporters.answer import Question, answer
 from inferdeck.bench.flight import REQUESTS_PER_SESSION, Written, session_id, write_flight
+from inferdeck.bench.jaeger_figure import SECONDS_MAX as JAEGER_SECONDS_MAX
+from inferdeck.bench.jaeger_figure import JaegerFigure, measure_jaeger
 from inferdeck.bench.machine import describe, versions
 from inferdeck.errors import CannotRun
 
@@ -37,10 +39,10 @@ __all__ = ["COMMAND_SECONDS_MAX", "LOOKUP_SECONDS_MAX", "Found", "draw_look_ups"
 # issue 7, "Figures"
 LOOKUP_SECONDS_MAX: Final = 0.05
 COMMAND_SECONDS_MAX: Final = 1.0
-JAEGER_MISSING: Final = "no Jaeger is started by this bench yet"
 KINDS: Final = ("present", "absent", "oldest")
 # Sessions that count as oldest: the first that were written, all of them in the oldest segment.
 _OLDEST: Final = 1000
+JAEGER_LOOK_UPS: Final = 10
 
 
 @dataclass
@@ -54,6 +56,7 @@ class Found:
         commands: Seconds of each command.
         command_cpu: CPU seconds of each command, which other work on the machine hardly changes.
         wrong: Answers that were not what was written.
+        jaeger: Look-ups in a Jaeger that holds traces.
     """
 
     written: Written
@@ -62,10 +65,17 @@ class Found:
     commands: list[float] = field(default_factory=list)
     command_cpu: list[float] = field(default_factory=list)
     wrong: int = 0
+    jaeger: JaegerFigure = field(default_factory=lambda: JaegerFigure(missing="not asked for"))
 
 
 def run_look_ups(
-    records: int, look_ups: int, commands: int, progress: Callable[[str, float], None], seed: int = 1
+    records: int,
+    look_ups: int,
+    commands: int,
+    progress: Callable[[str, float], None],
+    seed: int = 1,
+    *,
+    jaeger_traces: int = 0,
 ) -> dict[str, Any]:
     """Write rows, look some of them up, and return the result in the shape of `schemas/bench_trace.schema.json`.
 
@@ -75,6 +85,7 @@ def run_look_ups(
         commands: How often the command is run.
         progress: Told what is done and the share.
         seed: Draws the ids.
+        jaeger_traces: Traces to fill a Jaeger with; 0 for none.
 
     Raises:
         CannotRun: If the rows cannot be written, or the command does not run.
@@ -97,6 +108,9 @@ def run_look_ups(
         for number in range(commands):
             progress("running `inferdeck trace`", 0.85 + 0.15 * number / commands)
             _command(found, rings, state, session_id(draw.randrange(records // REQUESTS_PER_SESSION)))
+    found.jaeger = measure_jaeger(
+        jaeger_traces, JAEGER_LOOK_UPS, lambda share: progress(f"sending {jaeger_traces:,} traces to Jaeger", share)
+    )
     return shape_look_ups(found)
 
 
@@ -113,9 +127,10 @@ def shape_look_ups(found: Found) -> dict[str, Any]:
         "lookup_s": {
             "ring": _median([value for values in found.sessions.values() for value in values]),
             "command": command,
-            "jaeger": None,
+            "jaeger": found.jaeger.median,
         },
-        "jaeger_missing": JAEGER_MISSING,
+        "jaeger_missing": found.jaeger.missing,
+        "jaeger": {"traces": found.jaeger.traces, "rss_bytes": found.jaeger.rss_bytes, "wrong": found.jaeger.wrong},
         "ids": ids,
         "trace_ids": trace_ids,
         "bytes_per_record": round(written.archive_bytes / max(1, written.archived), 1),
@@ -127,7 +142,11 @@ def shape_look_ups(found: Found) -> dict[str, Any]:
         "gate": {
             "lookup_s_max": LOOKUP_SECONDS_MAX,
             "command_s_max": COMMAND_SECONDS_MAX,
-            "passed": quick and not found.wrong and (command is None or command < COMMAND_SECONDS_MAX),
+            "jaeger_s_max": JAEGER_SECONDS_MAX,
+            "passed": quick
+            and not found.wrong + found.jaeger.wrong
+            and (command is None or command < COMMAND_SECONDS_MAX)
+            and (found.jaeger.median is None or found.jaeger.median < JAEGER_SECONDS_MAX),
         },
         "machine": describe(),
         "versions": versions(),
@@ -146,7 +165,14 @@ def draw_look_ups(result: dict[str, Any], console: Console) -> None:
         console.print(f"a {what} is found in: {times} (medians of {result['look_ups']})")
     if (cpu := result["command_cpu_s"]) is not None:
         console.print(f"`inferdeck trace` as a command: {result['lookup_s']['command']:.2f} s, of CPU {cpu:.2f} s")
-    console.print(f"Jaeger: not measured, {result['jaeger_missing']}")
+    if result["jaeger_missing"]:
+        console.print(f"Jaeger: not measured, {result['jaeger_missing']}")
+    else:
+        held = result["jaeger"]
+        console.print(
+            f"a session among {held['traces']:,} traces in Jaeger: {result['lookup_s']['jaeger'] * 1e3:.0f} ms, "
+            f"and {held['rss_bytes'] >> 20} MiB of its memory"
+        )
     word = "met" if gate["passed"] else "MISSED"
     console.print(
         f"gate {word}: look-ups at most {gate['lookup_s_max'] * 1e3:.0f} ms, the command under "

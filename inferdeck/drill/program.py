@@ -27,7 +27,8 @@ ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_
 `twin_cause` are the healthy twin: what looks alike and must be named by nobody. `cannot_cause()` returns why this
 machine is none on which it can be caused, and then the run is left out and said; or None. The programs of
 `tests/failures/silence` look like trouble and are none; AT_START = True asks for a stack that has just started.
-SIMULATED = True says that part of the cause is played and not real; such runs are scored apart.
+SIMULATED = True says that part of the cause is played and not real; such runs are scored apart. COLLECTOR = True asks
+for a stack with Jaeger in it.
 '''
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Program:
         healthy: Whether it is no failure: nothing may be alerted or named.
         at_start: Whether it needs a stack that has just started.
         simulated: Whether part of the cause is played, so that its runs are scored apart.
+        collector: Whether the stack shall have a Jaeger that takes the exporter's spans.
         backend: What answers for the model: onnx or triton.
     """
 
@@ -76,6 +78,7 @@ class Program:
     healthy: bool = False
     at_start: bool = False
     simulated: bool = False
+    collector: bool = False
     backend: str = "onnx"
 
     @property
@@ -140,6 +143,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         _workers(tree, path),
         at_start=_constant(tree, "AT_START") is True,
         simulated=_constant(tree, "SIMULATED") is True,
+        collector=_constant(tree, "COLLECTOR") is True,
         backend=_backend(tree, path),
     )
 

@@ -272,7 +272,14 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     """
     plan, say = errand.plan, errand.say
     seed = plan.seed + run
-    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state", program.workers, program.backend)
+    stack_plan = fresh_plan(
+        errand.settings,
+        errand.tools,
+        folder / "state",
+        program.workers,
+        program.backend,
+        collector=program.collector,
+    )
     if "wrap" in program.hooks:
         stack_plan = with_program(stack_plan, program, "wrap")
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)

@@ -64,7 +64,13 @@ def flag_path(state_dir: Path) -> Path:
 
 
 def fresh_plan(
-    settings: StackSettings, tools: dict[str, str], state_dir: Path, workers: int = 1, backend: str = "onnx"
+    settings: StackSettings,
+    tools: dict[str, str],
+    state_dir: Path,
+    workers: int = 1,
+    backend: str = "onnx",
+    *,
+    collector: bool = False,
 ) -> StackPlan:
     """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
 
@@ -74,6 +80,7 @@ def fresh_plan(
         state_dir: Fresh state folder of the run.
         workers: Worker processes of the service.
         backend: What answers for the model: onnx or triton.
+        collector: Whether Jaeger, where it is there, takes the exporter's spans.
 
     Raises:
         CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire. Or if Triton is asked for
@@ -93,7 +100,8 @@ def fresh_plan(
     sweep_leftovers(folder)
     # beside the rows of other stacks, in the folder that is private already
     rows = folder / f"run-{secrets.token_hex(4)}"
-    return replace(plan_on_free_ports(settings, tools, state_dir, rows), service_workers=workers)
+    plan = plan_on_free_ports(settings, tools, state_dir, rows, jaeger=collector)
+    return replace(plan, service_workers=workers)
 
 
 def sweep_leftovers(

@@ -40,7 +40,14 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
         raise CannotRun(f"{program.path.name} has no healthy twin", "write twin_wrap or twin_cause")
     plan, say = errand.plan, errand.say
     wrap = "twin_wrap" if twin else "wrap"
-    stack_plan = fresh_plan(errand.settings, errand.tools, folder / "state", program.workers, program.backend)
+    stack_plan = fresh_plan(
+        errand.settings,
+        errand.tools,
+        folder / "state",
+        program.workers,
+        program.backend,
+        collector=program.collector,
+    )
     if wrap in program.hooks:
         stack_plan = with_program(stack_plan, program, wrap)
     what = f"twin of {program.slug}" if twin else program.slug

@@ -192,3 +192,19 @@ def test_a_batch_that_raises_costs_itself_and_is_told_once(caplog: pytest.LogCap
     )
     assert 1 == caplog.text.count("spans not sent (RuntimeError: by hand)")
     assert not sender.alive
+
+
+def test_the_age_of_what_waits_is_told_whether_it_waits_or_is_under_way() -> None:
+    """A dead target is seen by it long before anything is dropped."""
+    now = [100.0]
+    sender = Sender(FakeTransport(lambda _body, _call: Answer(200)), version="0", clock=lambda: now[0])
+    assert 0.0 == sender.waiting_seconds
+
+    sender.put(parcel(1))
+    now[0] += 7.0
+    sender.put(parcel(2))
+    assert 7.0 == sender.waiting_seconds
+
+    sender._next_batch()
+    now[0] += 3.0
+    assert (10.0, 14) == (sender.waiting_seconds, sender.queued)

@@ -92,6 +92,8 @@ def _panels(document: Mapping[str, Any]) -> Iterator[str]:
         steps = [step["value"] for step in defaults.get("thresholds", {}).get("steps", [])]
         if steps[:1] not in ([], [None]) or steps[1:] != sorted(steps[1:]):
             yield f"{name} has thresholds that do not ascend from minus infinity"
+        if not any("/runbooks/" in link["url"] for link in panel.get("links", ())):
+            yield f"{name} links to no runbook"
         for link in panel.get("links", ()):
             if not _LINKS.match(link["url"]):
                 yield f"{name} links to {link['url']}: neither inside Grafana nor below a variable"

@@ -58,10 +58,24 @@ def target(panel: Panel, query: Query, number: int) -> cog_builder.Builder[varia
     return built
 
 
+# Why a board is opened when no alert has named one of its panels.
+_SYMPTOM_OF_BOARD: Final = {
+    "overview": "latency_objective",
+    "request-path": "latency_objective",
+    "session": "latency_objective",
+    "gpu": "latency_objective",
+    "serving": "queue_wait",
+    "model-data": "confidence_p95_fall",
+    "telemetry": "telemetry_loss",
+}
+
+
 def links(
     board: str, panel: Panel, alerts: Mapping[str, AlertFacts]
 ) -> list[cog_builder.Builder[models.DashboardLink]]:
     """Return a panel's links: boards that tell more, and runbooks of the alerts that lead to it or that it names.
+
+    A panel that no alert is about leads to the page of the symptom that its board is opened for.
 
     Args:
         board: Name of its board.
@@ -75,12 +89,13 @@ def links(
         for name in panel.leads_to
     ]
     leading = [slug for slug, facts in alerts.items() if facts.panel == f"{board}/{panel.key}"]
+    named = [slug for slug in dict.fromkeys((*leading, *panel.alerts)) if slug in alerts]
     pages = [
         dashboard.DashboardLink(f"Runbook {alerts[slug].name}")
         .type(models.DashboardLinkType.LINK)
         .url(f"${{triage_url}}/runbooks/{alerts[slug].name}.md")
         .target_blank(True)
-        for slug in dict.fromkeys((*leading, *panel.alerts))
+        for slug in named or [_SYMPTOM_OF_BOARD.get(board, "")]
         if slug in alerts
     ]
     return [*more, *pages]

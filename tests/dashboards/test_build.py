@@ -43,6 +43,13 @@ def test_a_panel_links_to_the_runbooks_of_the_alerts_that_lead_to_it() -> None:
     assert [more, "${triage_url}/runbooks/QueueWait.md"] == [link["url"] for link in links]
 
 
+def test_a_panel_that_no_alert_is_about_leads_to_the_symptom_of_its_board() -> None:
+    """Whoever finds it strange has a page to go on with."""
+    links = panel(overview.BOARD, "traffic-now")["links"]
+
+    assert "${triage_url}/runbooks/LatencyObjectiveMissed.md" == links[-1]["url"]
+
+
 def test_an_alert_that_the_catalogue_does_not_hold_gets_neither_link_nor_line() -> None:
     """No dead link, and no line from a number that nobody wrote."""
     found = panel(overview.BOARD, "latency", {})

@@ -64,6 +64,7 @@ MUTATIONS: list[tuple[str, Callable[[Document], Any], str]] = [
     ("no text for no data", lambda d: a_panel(d)["fieldConfig"]["defaults"].pop("noValue"), "what no data means"),
     ("unit", lambda d: put("fieldConfig", "defaults", "unit", value="seconds")(a_panel(d)), "unknown unit 'seconds'"),
     ("no unit", lambda d: a_panel(d)["fieldConfig"]["defaults"].pop("unit"), "unknown unit None"),
+    ("no runbook", lambda d: a_panel(d).update(links=[]), "links to no runbook"),
     ("source", lambda d: a_panel(d)["datasource"].update(uid="prom"), "does not ask a data source"),
     ("source of a query", lambda d: put("targets", 0, "datasource", "uid", value="x")(a_panel(d)), "another source"),
     ("asks nothing", lambda d: a_panel(d).update(targets=[]), "asks nothing"),

@@ -10,6 +10,7 @@ import pytest
 
 from runbooks.evidence import Evidence, Window
 from runbooks.onset import find_window, first_known
+from runbooks.rows import OpenRequest
 from runbooks.sources import Sources, gather
 
 
@@ -78,3 +79,27 @@ def test_the_baseline_begins_where_something_is_known(world: Callable[..., Any])
     here = world(block_seconds=0.2, block_share=0.05)
 
     assert here.onset - here.before == pytest.approx(found(here).baseline[0], abs=5.0)
+
+
+def test_requests_that_stay_begin_the_incident_and_keep_it_going(world: Callable[..., Any]) -> None:
+    """What never ends is in no row: without a sign of its own, the incident would end with the last slow row."""
+    here = world(during=40.0)
+    rows = here.rows()
+    last = tuple(replace(ring, last_sign_s=here.until) for ring in rows.rings)
+    stay = tuple(
+        OpenRequest(rows.rings[0].ring, here.onset + at, "sentiment.preprocess", "0" * 32, 1, alive=True)
+        for at in (0.0, 1.0, 2.0)
+    )
+    requests = here.requests()
+
+    def window(*opened: OpenRequest) -> Window:
+        requests._rows = replace(rows, rings=last, open=opened)
+        return found(here, Sources(here.metrics(), requests))
+
+    assert window().onset is None
+    assert window(stay[0]).onset is None  # one alone may be a slow caller's
+    kept = window(*stay)
+    assert kept.onset == pytest.approx(here.onset, abs=5.0)
+    assert (here.until, "requests that stay") == (kept.ended, kept.signal)
+    receiving = (replace(one, stage="network.receive") for one in stay)
+    assert window(*receiving).onset is None

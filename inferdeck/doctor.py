@@ -14,6 +14,7 @@ from pathlib import Path
 from inferdeck.checks import Check, guarded
 from inferdeck.doctor_notify import follow_ups
 from inferdeck.doctor_rows import clock, exporter_state, room, row_files
+from inferdeck.doctor_triton import triton
 from inferdeck.settings import StackSettings
 from inferdeck.stack.ports import is_free, listener
 from inferdeck.stack.process import is_alive
@@ -47,6 +48,7 @@ def examine(settings: StackSettings) -> list[Check]:
         "ports": lambda: _ports(settings),
         "tools": _tools,
         "model": lambda: _model(settings),
+        "triton": lambda: triton(settings),
         "exporter state": lambda: exporter_state(settings.state_path, _exporter_runs(settings)),
         "clock": lambda: clock(settings, Path(__file__)),
         "notifications": follow_ups,

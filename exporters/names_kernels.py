@@ -37,7 +37,7 @@ KERNELS: Final = (
         "model_kernel_seconds",
         "gauge",
         "seconds",
-        "Time of a kernel in one run of the canary: 10th percentile of the last window.",
+        "Time of a kernel in one run of the canary: fastest of the last window.",
         labels=_KERNEL,
         limits=_LIMIT,
         source="canary",

@@ -35,27 +35,27 @@ class Baseline:
     Attributes:
         environment: Versions that it was taken with.
         since_unix: When its first window was taken, seconds since 1970.
-        p10_seconds: Kernel -> 10th percentile of each of its windows.
+        fastest_seconds: Kernel -> fastest run of each of its windows.
     """
 
     environment: dict[str, str]
     since_unix: float
-    p10_seconds: dict[str, list[float]] = field(default_factory=dict)
+    fastest_seconds: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def windows(self) -> int:
         """How many windows it is made of."""
-        return max(map(len, self.p10_seconds.values()), default=0)
+        return max(map(len, self.fastest_seconds.values()), default=0)
 
     @property
     def complete(self) -> bool:
         """Whether it may be judged by."""
         return self.windows >= LEARN_WINDOWS
 
-    def add(self, p10_seconds: Mapping[str, float]) -> None:
+    def add(self, fastest_seconds: Mapping[str, float]) -> None:
         """Add one window."""
-        for kernel, seconds in p10_seconds.items():
-            self.p10_seconds.setdefault(kernel, []).append(seconds)
+        for kernel, seconds in fastest_seconds.items():
+            self.fastest_seconds.setdefault(kernel, []).append(seconds)
 
 
 class BaselineStore:
@@ -97,7 +97,11 @@ class BaselineStore:
         form = {
             "format": _FORMAT,
             "baselines": {
-                key: {"environment": one.environment, "since_unix": one.since_unix, "p10_seconds": one.p10_seconds}
+                key: {
+                    "environment": one.environment,
+                    "since_unix": one.since_unix,
+                    "fastest_seconds": one.fastest_seconds,
+                }
                 for key, one in self._found.items()
             },
         }
@@ -117,7 +121,7 @@ def _parse(content: bytes) -> dict[str, Baseline]:
         raise ValueError("another format")
     found = {}
     for key, one in form["baselines"].items():
-        times = {str(kernel): [float(value) for value in values] for kernel, values in one["p10_seconds"].items()}
+        times = {str(kernel): [float(value) for value in values] for kernel, values in one["fastest_seconds"].items()}
         if any(not 0 <= value < float("inf") for values in times.values() for value in values):
             raise ValueError("a time that is none")
         environment = {str(name): str(value) for name, value in one["environment"].items()}

@@ -18,9 +18,9 @@ def kernel_gauges(state: KernelState, source: str) -> Gauges:
     """
     named = {one.kernel for one in state.regressions}
     gauges: Gauges = {
-        "model_kernel_probe_up": {(source,): float(bool(state.p10_seconds))},
+        "model_kernel_probe_up": {(source,): float(bool(state.fastest_seconds))},
         "model_kernel_probe_state": {(word,): float(state.state == word) for word in SOURCE_STATES},
-        "model_kernel_seconds": {(kernel,): seconds for kernel, seconds in state.p10_seconds.items()},
+        "model_kernel_seconds": {(kernel,): seconds for kernel, seconds in state.fastest_seconds.items()},
         "model_kernel_slowdown_ratio": {(kernel,): one.ratio for kernel, one in state.judged.items()},
         "model_kernel_regression_state": {(kernel,): float(kernel in named) for kernel in state.judged},
     }

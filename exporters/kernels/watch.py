@@ -11,7 +11,7 @@ from typing import Final
 
 from exporters.kernels.baseline import Baseline, BaselineStore
 from exporters.kernels.reading import Absent, KernelSource, Window
-from exporters.kernels.verdict import LIVE_RATIO, Judged, common_ratio, judge, p10
+from exporters.kernels.verdict import LIVE_RATIO, Judged, common_ratio, fastest, judge
 from exporters.names_kernels import KERNEL_LIMIT
 
 __all__ = ["KernelState", "KernelWatch", "Regression"]
@@ -49,7 +49,7 @@ class KernelState:
     Attributes:
         state: One of `names_kernels.SOURCE_STATES`.
         detail: Why there is nothing, for people.
-        p10_seconds: Kernel -> time; the KERNEL_LIMIT longest.
+        fastest_seconds: Kernel -> time; the KERNEL_LIMIT longest.
         judged: Kernel -> how it compares; empty while the baseline is learned.
         common: What all kernels slowed down by.
         regressions: Those that are named.
@@ -58,7 +58,7 @@ class KernelState:
 
     state: str
     detail: str = ""
-    p10_seconds: dict[str, float] = field(default_factory=dict)
+    fastest_seconds: dict[str, float] = field(default_factory=dict)
     judged: dict[str, Judged] = field(default_factory=dict)
     common: float | None = None
     regressions: tuple[Regression, ...] = ()
@@ -120,7 +120,7 @@ class KernelWatch:
             self._slow.clear()
             self.state = KernelState(found.state, found.detail, took_seconds=took)
             return
-        longest = sorted(((p10(times), kernel) for kernel, times in found.seconds.items()), reverse=True)
+        longest = sorted(((fastest(times), kernel) for kernel, times in found.seconds.items()), reverse=True)
         current = {kernel: seconds for seconds, kernel in longest[:KERNEL_LIMIT]}
         self.state = self._judge(found, current, took)
 
@@ -130,7 +130,7 @@ class KernelWatch:
         baseline = self._store.get(self._model, window.shape)
         if baseline is None or not baseline.complete:
             self._learn(baseline or Baseline(dict(window.environment), now), window, current)
-            return KernelState("learning", p10_seconds=current, took_seconds=took)
+            return KernelState("learning", fastest_seconds=current, took_seconds=took)
         resolution = window.resolution_seconds
         judged = judge(baseline, current, resolution_seconds=resolution, threshold_ratio=self._threshold)
         self._slow = {

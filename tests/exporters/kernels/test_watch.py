@@ -115,11 +115,11 @@ def test_a_baseline_outlives_a_restart_and_a_recovery_is_told(tmp_path: Path) ->
         b"",
         b"[]",
         b'{"format": "other"}',
-        b'{"format": "inferdeck-kernels/1", "baselines": {"a b": {"p10_seconds": {"k": [-1]}}}}',
+        b'{"format": "inferdeck-kernels/1", "baselines": {"a b": {"fastest_seconds": {"k": [-1]}}}}',
         json.dumps(
             {
                 "format": "inferdeck-kernels/1",
-                "baselines": {"a b": {"environment": {}, "since_unix": 1, "p10_seconds": {"k": [float("nan")]}}},
+                "baselines": {"a b": {"environment": {}, "since_unix": 1, "fastest_seconds": {"k": [float("nan")]}}},
             }
         ).encode(),
         b"[" * 100_000,
@@ -182,7 +182,7 @@ def test_kernels_are_bounded_to_those_with_most_time(tmp_path: Path) -> None:
 
     watch.look()
 
-    assert {f"n{place}" for place in range(200 - KERNEL_LIMIT, 200)} == set(watch.state.p10_seconds)
+    assert {f"n{place}" for place in range(200 - KERNEL_LIMIT, 200)} == set(watch.state.fastest_seconds)
 
 
 def test_times_of_a_few_steps_are_not_judged(tmp_path: Path) -> None:

@@ -162,8 +162,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _document(line: bytes) -> dict[str, Any] | None:
     """Return what the line holds: a letter of this format, or a note of losses; None when it is neither."""
-    if not line.endswith(b"\n"):
-        return None
     try:
         document = json.loads(line)
     except (ValueError, RecursionError):

@@ -49,6 +49,8 @@ def test_damage_is_told_by_its_reason(text: str, reason: str) -> None:
         "电话13812345678",
         "He brings the spanner in the second class, and a divan",
         "a" * 20,
+        "no no, not one on one; to no one ton",  # few letters, and not the same again and again
+        "浣犲ソ",  # two characters read as GBK: too short to tell from Chinese
     ],
 )
 def test_what_people_write_is_not_marked(text: str) -> None:

@@ -25,6 +25,7 @@ from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.queues import measure_queues
 from inferdeck.bench.real_service import model_or_raise, run_service
 from inferdeck.bench.serve_result import Served, shape_serve
+from inferdeck.bench.triton_batches import measure_batching_gain
 from inferdeck.bench.windows import Window
 from inferdeck.bench.work import BYTES_VARIABLE, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
@@ -136,7 +137,9 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
             seconds=seconds,
             progress=lambda what: progress(what, 1.0),
         )
-        return shape_serve(served, queues)
+        progress("calls of eight to Triton", 1.0)
+        gain = measure_batching_gain(model, folder, rounds, seconds)
+        return shape_serve(served, queues, gain)
 
 
 def _write_bodies(target: Path) -> Path:

@@ -42,7 +42,9 @@ class Served:
     connections: int
 
 
-def shape_serve(served: Served, queues: QueueFigures | None = None) -> dict[str, Any]:
+def shape_serve(
+    served: Served, queues: QueueFigures | None = None, batching_gain: float | None = None
+) -> dict[str, Any]:
     """Return the result; what was not measured, or needs Triton, is null."""
     vip_p99_s, more = shape_queues(queues) if queues is not None else (None, None)
     on = [load for windows in served.rounds for window, load in windows if window.variant == "on"]
@@ -73,7 +75,7 @@ def shape_serve(served: Served, queues: QueueFigures | None = None) -> dict[str,
         "backends": {"onnx": onnx, "triton": {"bare_ratio": None}},
         "vip_p99_s": vip_p99_s,
         "queues": more,
-        "batching_gain": None,
+        "batching_gain": batching_gain,
         "clients_100_failures": failures,
         "knee_rps": None,
         "connections": served.connections,
@@ -140,4 +142,8 @@ def draw_serve(result: dict[str, Any], console: Console) -> None:
             f"thread p99 {queues['vip_wait_p99_s'] * 1e3:.0f} ms (normal {queues['normal_wait_p99_s'] * 1e3:.0f} ms)"
         )
         console.print(f"batches in process: {queues['batching_in_process_gain']:.2f} of the requests/s without")
-    console.print("not measured yet: triton, batching_gain (calls to Triton), knee_rps")
+    if result["batching_gain"] is None:
+        console.print("calls of eight to Triton: not measured, `inferdeck triton install` makes its environment")
+    else:
+        console.print(f"calls of eight to Triton: {result['batching_gain']:.1f} times the texts/s of single calls")
+    console.print("not measured yet: triton against a bare app, knee_rps")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from inferdeck.bench.real_service import model_or_raise
 from inferdeck.bench.serve import ROUND, ROUND_WORK, run_serve
 from inferdeck.bench.serve_result import Served, shape_serve
 from inferdeck.bench.start import run_start, shape_start
+from inferdeck.bench.triton_batches import gain_of, measure_batching_gain
 from inferdeck.bench.windows import Window
 from inferdeck.bench.work import BYTES_VARIABLE, add_work, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 from inferdeck.result import Stopwatch
+from inferdeck.stack.triton import triton_folder
+from service.triton.home import InstallError, install
 
 SCHEMAS = Path(__file__).resolve().parents[3] / "inferdeck" / "schemas"
 
@@ -116,6 +120,30 @@ def test_vips_and_batches_are_told_beside() -> None:
     assert (7, 61.5) == (queues["normal_refused"], queues["normal_depth"])
     assert (0.002, 0.005, 0.4) == tuple(queues[f"{key}_p99_s"] for key in ("vip_wait", "vip_inside", "normal_wait"))
     assert result["batching_gain"] is None
+
+
+def test_gain_of_batches_is_the_median_of_rounds() -> None:
+    """Of texts a second in calls of eight over those in single calls beside."""
+    result = shape_serve(served(1000.0), batching_gain=gain_of([(100.0, 900.0), (100.0, 400.0), (50.0, 250.0)]))
+
+    validate("serve", result)
+    assert result["batching_gain"] == 5.0
+
+
+@pytest.mark.real
+def test_batches_gain_with_a_real_triton(model: Path, tmp_path: Path) -> None:
+    """It is started, asked, and ended. Says nothing about speed."""
+    try:
+        install(triton_folder())
+    except InstallError as error:
+        if os.environ.get("CI") == "true":
+            raise
+        pytest.skip(str(error))
+
+    gain = measure_batching_gain(model, tmp_path, 1, 0.3)
+
+    assert gain is not None
+    assert gain > 0
 
 
 def test_what_needs_triton_is_null() -> None:

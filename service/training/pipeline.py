@@ -204,11 +204,11 @@ def fit_model(
             unknown_token_ratio=_share_of(test.ids, _id_of(tokenizer, UNKNOWN)),
             known_errors=_answers(model, tokenizer, temperature),
             reference=reference_file(train_texts, tokenizer, softmax(dev_logits, temperature).max(axis=1), seed),
-            single=_fit_single(train, dev, test, tokenizer.get_vocab_size(), model.alpha, seed),
+            single=_fit_single(train, dev, test, vocabulary=tokenizer.get_vocab_size(), alpha=model.alpha, seed=seed),
         )
 
 
-def _fit_single(train: _Part, dev: _Part, test: _Part, vocabulary: int, alpha: float, seed: int) -> Single:
+def _fit_single(train: _Part, dev: _Part, test: _Part, *, vocabulary: int, alpha: float, seed: int) -> Single:
     """Fit the model of single tokens with the penalty that won for the other; nothing is chosen by its figures."""
     model = fit_linear(train.matrix[:, :vocabulary], train.labels, alpha, seed)
     temperature = fit_temperature(model.logits(dev.matrix[:, :vocabulary]), dev.labels)

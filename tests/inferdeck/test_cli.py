@@ -192,7 +192,7 @@ def test_a_look_up_without_rows_has_the_shape_and_exit_1(tmp_path: Path) -> None
 
 
 def test_every_result_has_a_schema_and_every_schema_a_verb() -> None:
-    """`export` runs until it is stopped and has no result; `bench`, `grafana` and `triton` have one for each verb of theirs."""
+    """`export` runs until it is stopped and has no result; `bench`, `grafana` and `triton` have one for each verb."""
     assert set(VERBS) == set(LazyGroup.VERBS) - {"export", "bench", "grafana", "triton"}
     groups = {f"{group.name}_{verb}" for group in (bench, grafana, triton) for verb in group.commands}
     assert {*VERBS, *groups} == set(schema_names())

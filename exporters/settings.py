@@ -56,7 +56,7 @@ class ExporterSettings(BaseSettings):
         gpu: Whether GPUs are looked at, by NVML; without a driver the figures say that there is none.
         gpu_seconds: Pause between two looks at the GPUs.
         kernel_model: ONNX file whose kernels are timed on a canary, in this process; unset, none is.
-        kernel_seconds: Pause between two windows of the canary; each costs about 50 ms of CPU.
+        kernel_seconds: Pause between two windows of the canary; each costs about 0.1 s of CPU.
     """
 
     model_config = SettingsConfigDict(

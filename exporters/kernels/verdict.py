@@ -1,8 +1,8 @@
 """Whether a kernel got slower: effect size first, then whether it is more than the times move by themselves.
 
 Of each window the fastest run is looked at: whatever disturbs a run makes it longer, and a kernel that got slower is so
-in its fastest run too. The 10th percentile, which was enough while other programs computed (facts, feasibility 4.1), named
-a kernel that reads a large table when they emptied the caches: 1.4 to 2.8 times its baseline, with nothing changed.
+in its fastest run too. The 10th percentile, which was enough while other programs computed (facts, feasibility 4.1),
+named a kernel that reads a large table when they emptied the caches: 1.4 to 2.8 times its baseline, nothing changed.
 """
 
 from __future__ import annotations

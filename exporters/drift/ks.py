@@ -59,6 +59,8 @@ class StreamKS:
         self._next = self._filled = 0
         counting = window * _CELLS_PER_SORTED > self._upto.size
         self._counts = np.zeros(self._upto.size, dtype=np.int32) if counting else None
+        # Kept: an array of this size made anew is memory that the system hands out page by page.
+        self._distance = np.empty(self._upto.size if counting else 0)
         self._steps = np.arange(window + 1, dtype=np.float64)
 
     @property
@@ -69,8 +71,9 @@ class StreamKS:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays; the same from the first observation to the last."""
-        held: list[npt.NDArray[Any]] = [self._points, self._padded, self._upto, self._before, self._ring, self._steps]
-        return sum(array.nbytes for array in held) + (0 if self._counts is None else self._counts.nbytes)
+        held: list[npt.NDArray[Any]] = [self._points, self._padded, self._upto, self._before, self._ring]
+        held += [self._distance, self._steps, *([] if self._counts is None else [self._counts])]
+        return sum(array.nbytes for array in held)
 
     def extend(self, values: npt.ArrayLike) -> int:
         """Take observations, the oldest first; the oldest ones of the window make room.
@@ -120,7 +123,7 @@ class StreamKS:
         return float(max(above, below, 0.0))
 
     def _by_counting(self, counts: npt.NDArray[np.int32]) -> float:
-        distance = np.cumsum(counts, dtype=np.float64)
+        distance = np.cumsum(counts, dtype=np.float64, out=self._distance)
         distance /= self._filled
         distance -= self._upto
         return float(max(distance.max(), -distance.min()))
@@ -139,8 +142,8 @@ def kolmogorov_p(statistic: float, first: int, second: int) -> float:
     """
     root = math.sqrt(first * second / (first + second))
     x = (root + 0.12 + 0.11 / root) * statistic
-    # Below, the series converges slowly and its sum is 1 to nine digits.
-    if x < 0.27:
+    # Below, the series converges slowly and its sum is 1 to twelve digits.
+    if x < 0.2:
         return 1.0
     terms = (math.exp(-2.0 * k * k * x * x) for k in range(1, 101))
     total = sum(term if k % 2 == 0 else -term for k, term in enumerate(terms))

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 from scipy.stats.contingency import association
@@ -14,6 +14,7 @@ from exporters.drift.categories import StreamCategories, chi_square_p, cramers_v
 counts = st.lists(st.integers(1, 500), min_size=2, max_size=9)
 
 
+@settings(deadline=None)
 @given(counts, st.data())
 def test_p_is_that_of_scipys_chi_square_test(reference: Any, data: st.DataObject) -> None:
     """Without Yates' correction, for every number of categories."""
@@ -24,6 +25,7 @@ def test_p_is_that_of_scipys_chi_square_test(reference: Any, data: st.DataObject
     assert expected == pytest.approx(chi_square_p(np.array(reference), np.array(window)), rel=1e-9, abs=1e-280)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 500), min_size=2, max_size=6), st.permutations(range(6)))
 def test_the_effect_is_cramers_v_where_both_rows_weigh_the_same(window: Any, order: list[int]) -> None:
     """With equal sums the weighting changes nothing, and scipy's V is ours."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporters.drift.judge import Judge, Rules, confidence_weight
@@ -46,6 +46,7 @@ def test_all_looks_together_err_no_more_than_alpha() -> None:
     assert 1.0 > sum(6 / math.pi**2 / k**2 for k in range(1, 100_000)) > 0.999
 
 
+@settings(deadline=None)
 @given(st.floats(0.0, 1.0))
 def test_the_weight_is_what_the_drift_leaves(score: float) -> None:
     """Between 0 and 1."""

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp, kstwobign
 
@@ -17,6 +17,7 @@ samples = st.lists(finite, min_size=1, max_size=60) | st.lists(tied, min_size=1,
 
 # scipy's p (not looked at) divides by zero for samples of one
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning")
+@settings(deadline=None)
 @given(samples, samples, st.integers(1, 40), st.integers(1, 17))
 def test_the_statistic_is_scipys_to_the_last_bit_however_the_values_come(
     reference: Any, values: Any, window: Any, batch: Any
@@ -82,6 +83,7 @@ def test_a_window_of_none_is_refused() -> None:
         StreamKS([1.0], 0)
 
 
+@settings(deadline=None)
 @given(st.floats(0.0, 1.0), st.integers(1, 20_000), st.integers(1, 20_000))
 def test_the_p_value_is_kolmogorovs_limit_at_stephens_argument(statistic: float, first: int, second: int) -> None:
     """Scipy has the limiting distribution; the argument is corrected for finite samples."""

@@ -3,12 +3,13 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.text.character_classes import character_shares
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1, max_size=80))
 def test_shares_are_counts_of_characters_over_the_length(text: str) -> None:
     """Whatever comes, lone surrogates and combining marks included; compared with counting one by one."""

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ def test_the_failure_kills_the_collector_and_nothing_else() -> None:
 
 def test_the_twin_makes_it_late_and_lets_it_go_on(sleeper: subprocess.Popen[bytes]) -> None:
     """Stopped, going on, and stopped again while the twin lasts; a twin that is broken off leaves it running."""
-    program = load_module(PATH)
+    program: Any = load_module(PATH)
     program.PAUSE_SECONDS, program.REST_SECONDS = 0.2, 0.2
 
     with program.twin_cause(FakeStack([sleeper.pid])):

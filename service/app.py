@@ -71,8 +71,8 @@ def load_model(settings: Settings) -> Backend:
 def _behind_triton(local: OnnxBackend, settings: Settings) -> Backend:
     from service.backend_triton import TritonBackend
     from service.breaker import Breaker
-    from service.triton.http import TritonHttp
     from service.triton.repository import MODEL
+    from service.triton.transport import TritonHttp
 
     try:
         triton = TritonHttp(settings.triton_host, settings.triton_port, MODEL, settings.triton_connections)

@@ -25,6 +25,7 @@ __all__ = [
     "Staged",
     "StagedBackend",
     "SupportsCalls",
+    "calls_of",
     "infer",
     "pad",
 ]
@@ -138,6 +139,11 @@ class SupportsCalls(Protocol):
 
     def snapshot(self) -> Calls:
         """Return how the calls went."""
+
+
+def calls_of(backend: object) -> Calls | None:
+    """Return how calls of a backend to another process went; None for one that computes in this process."""
+    return backend.snapshot() if isinstance(backend, SupportsCalls) else None
 
 
 def infer(backend: Backend, ids: Ids, mask: Ids, told: Staged, seconds: float) -> Answer:

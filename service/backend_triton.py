@@ -16,7 +16,7 @@ import numpy as np
 
 from service.backend import Answer, Calls, Encoded, Ids, Logits, OnnxBackend, Staged
 from service.breaker import Breaker
-from service.triton.http import Call, TritonError, TritonHttp
+from service.triton.transport import Call, TritonError, TritonHttp
 
 __all__ = ["TritonBackend"]
 

@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 from service.backend import Calls
 from service.breaker import STATES
 from service.lifecycle import PHASES
-from service.triton.http import REASONS
+from service.triton.transport import REASONS
 
 __all__ = ["Snapshot", "render"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from service.admin import AdminServer, AdminView, admin_app, bind
-from service.backend import Backend, SupportsCalls
+from service.backend import Backend, calls_of
 from service.executor import Executor
 from service.identity import version
 from service.lifecycle import Lifecycle, Phase, State
@@ -61,8 +61,8 @@ class Worker:
         backend = self.lifecycle.backend
         model = backend.version if backend is not None else ""
         phase = self.state.phase
-        calls = backend.snapshot() if isinstance(backend, SupportsCalls) else None
-        return Snapshot(*self._build, model, self.settings.fingerprint, phase, self._telemetry.loss(), calls)
+        loss, calls = self._telemetry.loss(), calls_of(backend)
+        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls)
 
     @property
     def state(self) -> State:

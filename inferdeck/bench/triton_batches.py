@@ -21,8 +21,8 @@ from inferdeck.stack.ports import free_ports
 from inferdeck.stack.triton import triton_folder
 from inferdeck.version import ROOT
 from service.triton.home import Home
-from service.triton.http import TritonError, TritonHttp
 from service.triton.repository import MODEL
+from service.triton.transport import TritonError, TritonHttp
 
 __all__ = ["BATCH", "gain_of", "measure_batching_gain"]
 

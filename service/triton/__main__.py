@@ -15,11 +15,11 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from service.artifacts import ArtifactsError
 from service.triton.home import Home
-from service.triton.http import TritonHttp
 from service.triton.repository import MODEL, lay_out
 from service.triton.server import Address, Server
 from service.triton.supervise import Health, Supervisor
 from service.triton.supervisor_metrics import render
+from service.triton.transport import TritonHttp
 
 _LOOK_SECONDS = 1.0
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from service.triton.http import TritonError, TritonHttp
 from service.triton.repository import VERSIONS
+from service.triton.transport import TritonError, TritonHttp
 
 __all__ = ["STATES", "ask"]
 

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.triton.canary import ask
-from service.triton.http import TritonHttp
 from service.triton.repository import MODEL
 from service.triton.server import Server
+from service.triton.transport import TritonHttp
 
 __all__ = ["Health", "Supervisor"]
 

@@ -12,7 +12,7 @@ import pytest
 from service.backend import Answer, BackendError, OnnxBackend, StagedBackend, infer
 from service.backend_triton import TritonBackend
 from service.breaker import Breaker
-from service.triton.http import TritonError
+from service.triton.transport import TritonError
 
 
 class _Session:

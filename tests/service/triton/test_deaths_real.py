@@ -33,8 +33,8 @@ from service.loading import load_onnx
 from service.recording import NO_RECORD
 from service.training.ensure import ensure_model
 from service.triton.home import InstallError, install
-from service.triton.http import TritonError, TritonHttp
 from service.triton.repository import MODEL
+from service.triton.transport import TritonError, TritonHttp
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(240)]
 SHM = Path("/dev/shm")  # noqa: S108 - where the regions are

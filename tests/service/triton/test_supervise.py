@@ -12,9 +12,9 @@ from exporters.names import METRICS
 from exporters.names_triton import CANARY_STATES, FALLBACK_REASONS, TRITON
 from service.service_metrics import FALLBACK_REASONS as SHOWN_REASONS
 from service.triton.canary import STATES, ask
-from service.triton.http import TritonError, TritonHttp
 from service.triton.supervise import Health, Supervisor
 from service.triton.supervisor_metrics import render
+from service.triton.transport import TritonError, TritonHttp
 
 
 class Clock:

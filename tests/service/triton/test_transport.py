@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from inferdeck.stack.ports import free_ports
-from service.triton.http import Call, TritonError, TritonHttp, reason_of
+from service.triton.transport import Call, TritonError, TritonHttp, reason_of
 
 IDS = np.array([[5, 6, 7]], dtype=np.int64)
 MASK = np.ones((1, 3), dtype=np.int64)

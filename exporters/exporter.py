@@ -161,10 +161,9 @@ class Exporter:
         """Return all families, fresh."""
         with self._lock:
             self._tick_locked()
-            gauges = (
-                service_gauges(self.follower.followed.values(), len(self.follower.unreadable), time.time_ns())
-                | self._surroundings.gauges(self.ring_dir, self._worker_pids())
-            )
+            gauges = service_gauges(
+                self.follower.followed.values(), len(self.follower.unreadable), time.time_ns()
+            ) | self._surroundings.gauges(self.ring_dir, self._worker_pids())
             gauges["telemetry_exporter_tick_seconds"] = {(): self._tick_seconds}
             gauges["telemetry_spans_queued"] = {(): float(self.sender.queued if self.sender else 0)}
             gauges["telemetry_spans_waiting_seconds"] = {(): self.sender.waiting_seconds if self.sender else 0.0}

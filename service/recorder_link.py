@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Final
+from typing import Any, Final
 
 from fastapi import FastAPI
 
@@ -14,7 +14,7 @@ from probes.span_ids import stage_salt, stage_span_id
 from service.lifecycle import Phase
 from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
 
-__all__ = ["RecorderLink", "define_stages", "traceparent"]
+__all__ = ["RecorderLink", "define_stages", "drift_of", "traceparent"]
 
 _NOTHING: Final[Mapping[str, float]] = {}
 _SPAN_ID: Final = FIXED_INDEX["span_id"]
@@ -91,6 +91,21 @@ def traceparent(record: RequestRecord, stage: str) -> str:
     return f"00-{record.trace_id}-{span:016x}-01"
 
 
+def drift_of(control: Mapping[str, Any]) -> Mapping[str, float]:
+    """Return what rows tell of the inputs' drift: score and confidence weight, or nothing where the page has neither.
+
+    Args:
+        control: The exporter's control page.
+    """
+    found = control.get("drift")
+    if not isinstance(found, dict):
+        return _NOTHING
+    score, weight = found.get("score"), found.get("weight")
+    if not isinstance(score, float | int) or not isinstance(weight, float | int):
+        return _NOTHING
+    return {"data_drift_score": float(score), "confidence_weight": float(weight)}
+
+
 class RecorderLink:
     """A recorder that may be absent.
 
@@ -141,13 +156,7 @@ class RecorderLink:
         """
         if self._recorder is None:
             return _NOTHING
-        found = self._recorder.control.get("drift")
-        if not isinstance(found, dict):
-            return _NOTHING
-        score, weight = found.get("score"), found.get("weight")
-        if not isinstance(score, float | int) or not isinstance(weight, float | int):
-            return _NOTHING
-        return {"data_drift_score": float(score), "confidence_weight": float(weight)}
+        return drift_of(self._recorder.control)
 
     def loss(self) -> Mapping[str, int]:
         """Return what the recorder could not write, by reason."""

@@ -16,7 +16,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from service.artifacts import ArtifactsError
 from service.triton.home import Home
 from service.triton.repository import MODEL, lay_out
-from service.triton.server import Address, Server
+from service.triton.server import Address, Server, sweep_shared_memory
 from service.triton.supervise import Health, Supervisor
 from service.triton.supervisor_metrics import render
 from service.triton.transport import TritonHttp
@@ -84,6 +84,7 @@ def main(given: Sequence[str] | None = None) -> int:
             raise ArtifactsError(why)
         told.work.mkdir(mode=0o700, parents=True, exist_ok=True)
         repository = lay_out(told.models, told.work / "repository")
+        sweep_shared_memory()
         address = Address(told.host, told.http_port, told.metrics_port)
         client = TritonHttp(told.host, told.http_port, MODEL, 1)
         log = told.work / "tritonserver.log"

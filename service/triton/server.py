@@ -15,7 +15,7 @@ import psutil
 from service.triton.home import Home
 from service.triton.repository import MODEL
 
-__all__ = ["Address", "Server", "end_orphans", "remove_shared_memory"]
+__all__ = ["Address", "Server", "end_orphans", "remove_shared_memory", "sweep_shared_memory"]
 
 _SHM = Path("/dev/shm")  # noqa: S108 - where Triton's Python backend puts its regions
 _Stub = tuple[int, float]
@@ -158,4 +158,15 @@ def remove_shared_memory(prefix: str, folder: Path = _SHM) -> int:
     for region in folder.glob(f"{prefix}*"):
         region.unlink(missing_ok=True)
         removed += 1
+    return removed
+
+
+def sweep_shared_memory(folder: Path = _SHM) -> int:
+    """Remove the regions of supervisors that are dead, and return how many: one that was killed could not do it."""
+    removed = 0
+    for region in folder.glob("inferdeck-triton-*-*"):
+        pid = region.name.split("-")[2]
+        if pid.isdigit() and not psutil.pid_exists(int(pid)):
+            region.unlink(missing_ok=True)
+            removed += 1
     return removed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from service.triton.server import end_orphans, remove_shared_memory
+from service.triton.server import end_orphans, remove_shared_memory, sweep_shared_memory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="start times are compared as Linux has them")
@@ -38,3 +39,19 @@ def test_only_regions_with_our_prefix_go(tmp_path: Path) -> None:
 
     assert 2 == remove_shared_memory("ours-1-", tmp_path)
     assert {"ours-12-c", "theirs"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_regions_of_a_killed_supervisor_go_with_the_next_start(tmp_path: Path) -> None:
+    """Those of one that lives stay, and so does what has another name."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone, kept, other = (
+        f"inferdeck-triton-{dead.pid}-1-a",
+        f"inferdeck-triton-{os.getpid()}-1-b",
+        "inferdeck-triton-x-1",
+    )
+    for name in (gone, kept, other):
+        (tmp_path / name).touch()
+
+    assert 1 == sweep_shared_memory(tmp_path)
+    assert {kept, other} == {path.name for path in tmp_path.iterdir()}

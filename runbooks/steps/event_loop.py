@@ -22,6 +22,7 @@ __all__ = [
     "slow_overlap",
     "stacks_at_work",
     "starved_share",
+    "waited_for_cpu",
 ]
 
 # The loop ticks every 20 ms (docs/architecture.md, section 2): what is later than one more tick is no timer noise.
@@ -178,13 +179,17 @@ def starved_share(evidence: Evidence) -> StepResult:
     count: many short waits must not outvote the long calls between them.
     """
     step, query = "event_loop.starved_share", "status pages: blocked[].run_wait_ns"
-    told = [one for _, inside, _ in _episodes(evidence) or () for one in inside if one.run_wait_s is not None]
-    blocked = sum(one.duration_s for one in told)
+    blocked, waited = waited_for_cpu(evidence)
     if blocked <= 0:
         return StepResult(step, None, "ring", query, "no blocked time tells how long its thread waited for a CPU")
-    waited = sum(min(one.run_wait_s or 0.0, one.duration_s) for one in told)
     detail = f"of {blocked:.2f} s blocked the loop waited {waited:.2f} s for a CPU"
     return StepResult(step, waited / blocked, "ring", query, detail)
+
+
+def waited_for_cpu(evidence: Evidence) -> tuple[float, float]:
+    """Return the seconds of blocked times that tell of it, and how many of them the loop's thread waited for a CPU."""
+    told = [one for _, inside, _ in _episodes(evidence) or () for one in inside if one.run_wait_s is not None]
+    return sum(one.duration_s for one in told), sum(min(one.run_wait_s or 0.0, one.duration_s) for one in told)
 
 
 def gc_share(evidence: Evidence) -> StepResult:

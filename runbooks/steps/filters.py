@@ -9,6 +9,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.rows import Floats, Mask, Objects, Rows
+from runbooks.steps import event_loop
 
 __all__ = ["busy_share", "computing_share", "in_preprocess", "one_kind_of_agent", "others_held_up", "time_ratio"]
 
@@ -178,7 +179,8 @@ def others_held_up(evidence: Evidence) -> StepResult:
 def computing_share(evidence: Evidence) -> StepResult:
     """Return how much of that extra time is CPU time: a filter that waits for somebody burns none.
 
-    The stage's own CPU time tells when the time lies in the stage; for middleware around it the process's does.
+    The stage's own CPU time tells when the time lies in the stage; for middleware around it the process's does. What
+    the loop's thread waited for a CPU of a busy machine is no time of the stage: it would have computed.
     """
     kind, rows, step = _suspect(evidence), evidence.rows, "computing_share"
     found = None if rows is None else _held_up(evidence, rows)
@@ -187,8 +189,10 @@ def computing_share(evidence: Evidence) -> StepResult:
         spent, inside = float(seconds[held].sum()), float(np.nan_to_num(rows.stages[FILTERS][1][held]).sum())
         if spent and inside > 0.5 * spent:
             cpu = float(np.nan_to_num(rows.cpu_s[FILTERS][held]).sum())
-            text = f"{cpu:.1f} s of CPU in {inside:.1f} s of the stage"
-            return StepResult(f"filters.{step}", cpu / inside, "ring", f"rows: {FILTERS}/cpu_ns", text)
+            waited = min(event_loop.waited_for_cpu(evidence)[1], inside)
+            text = f"{cpu:.1f} s of CPU in {inside:.1f} s of the stage, {waited:.1f} s of them waiting for a CPU"
+            value = cpu / max(inside - waited, cpu) if cpu else 0.0
+            return StepResult(f"filters.{step}", value, "ring", f"rows: {FILTERS}/cpu_ns", text)
     return _process_computing(evidence, kind, step)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from runbooks import signals
 from runbooks.engine import triage
 from runbooks.evidence import Evidence, Window
+from runbooks.rows import Episode, RingLife
 from runbooks.sources import Sources
 from runbooks.steps import filters
 
@@ -106,6 +108,25 @@ def test_each_sign_has_the_figure_that_was_put_in(
     assert 0.0 == filters.others_held_up(known).value
     assert float(filters.time_ratio(known).value or 0) > 20
     assert filters.in_preprocess(known).value == pytest.approx(1.0, abs=0.01)
+
+
+def test_time_that_the_loop_waited_for_a_cpu_is_no_time_of_the_stage(
+    requests: Callable[..., Any], evidence: Callable[..., Evidence]
+) -> None:
+    """On a starved machine a rule that computes is still seen to compute, and a wait is still a wait."""
+
+    def share(cpu: float, starved: float) -> float:
+        rows = requests(backtracking(cpu=cpu))
+        held = 1.05 * float(evidence(rows).rows.stages[filters.FILTERS][1].sum())
+        since = evidence(rows).window.incident[0]
+        blocked = (Episode(since + 1.0, held, ("filters.py:21 match",), run_wait_s=starved * held),)
+        life = RingLife(ring="ring0", worker="0", alive=True, started_s=since - 600.0, last_sign_s=since + 30.0)
+        known = evidence(replace(rows, rings=(replace(life, episodes=blocked, status={"ready": True}),)))
+        return float(filters.computing_share(known).value or 0.0)
+
+    assert 0.2 == pytest.approx(share(0.2, starved=0.0), abs=0.05)
+    assert share(0.2, starved=0.75) > 0.8
+    assert share(0.0, starved=0.75) < 0.1
 
 
 def test_middleware_around_the_stage_counts_and_its_cpu_is_the_processes(

@@ -110,6 +110,7 @@ def checkout(tmp_path: Path) -> Path:
         "alerts/rules",
         "alerts/tests",
         "alerts/grafana/provisioning",
+        "alerts/grafana/withdrawn",
     ):
         shutil.copytree(ROOT / folder, root / folder)
     grafana = ("alerts/grafana/grafana.env", "alerts/grafana/shipped_rules.txt")

@@ -95,7 +95,7 @@ def _filters(settings: Settings) -> FilterChain:
         folder,
         letter_bytes=settings.dead_letter_bytes,
         audit_bytes=settings.audit_bytes,
-        audit_shares=settings.audit_shares,
+        audit_shares=dict(settings.audit_shares.items()),
         mask_format=settings.pii_mask_format,
         text_form=settings.dead_letter_text,
     )

@@ -44,7 +44,7 @@ def test_each_kind_of_personal_data_counts_the_request_once_by_its_format() -> N
 
 def test_low_quality_is_counted_by_modality_and_reason() -> None:
     """Without a modality it is a text."""
-    rows = ({"quality_reason": 2, "quality_modality": 1}, {"quality_reason": 2}, {})
+    rows: tuple[dict[str, int], ...] = ({"quality_reason": 2, "quality_modality": 1}, {"quality_reason": 2}, {})
 
     assert {("model_low_quality_input_total", "text", "markup"): 2} == counted(*rows)
 

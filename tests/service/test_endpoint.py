@@ -377,7 +377,7 @@ async def test_full_queue_is_429_with_a_time_to_come_back(
     serve: Any, judge: Any, until: Any, fake_backend: Any, good: dict[str, str]
 ) -> None:
     """Who finds no place is told at once when to ask again; a VIP gets a degraded answer instead."""
-    told = {"deadline_seconds": 20, "queue_places": 2, "vip_places": 1, "inference_threads": 1}
+    told: dict[str, Any] = {"deadline_seconds": 20, "queue_places": 2, "vip_places": 1, "inference_threads": 1}
     told |= {"vip_product_prefixes": ("VI",)}
     vip = good | {"product_id": "VI00000001"}
     async with serve(fake_backend, **told) as (client, app):
@@ -452,7 +452,8 @@ async def test_client_that_leaves_while_it_waits_is_not_worked_for(
     async def send(message: Any) -> None:
         sent.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": URL, "headers": [(b"content-type", b"application/json")]}
+    scope: dict[str, Any] = {"type": "http", "method": "POST", "path": URL}
+    scope |= {"headers": [(b"content-type", b"application/json")]}
     scope |= {"query_string": b"", "root_path": "", "asgi": {"version": "3.0"}}
     async with serve(fake_backend, deadline_seconds=20, inference_threads=1) as (client, app):
         fake_backend.gate.clear()

@@ -46,6 +46,9 @@ class ListedRecord:
         """Keep the reason."""
         self.reason = reason
 
+    def low_quality(self) -> None:
+        """Take the mark."""
+
 
 @given(LOGITS, st.floats(0.01, 100))
 def test_softmax_is_a_distribution_that_keeps_the_order(logits: list[float], temperature: float) -> None:

@@ -117,8 +117,10 @@ def test_time_that_the_loop_waited_for_a_cpu_is_no_time_of_the_stage(
 
     def share(cpu: float, starved: float) -> float:
         rows = requests(backtracking(cpu=cpu))
-        held = 1.05 * float(evidence(rows).rows.stages[filters.FILTERS][1].sum())
-        since = evidence(rows).window.incident[0]
+        looked_at = evidence(rows)
+        assert looked_at.rows is not None
+        held = 1.05 * float(looked_at.rows.stages[filters.FILTERS][1].sum())
+        since = looked_at.window.incident[0]
         blocked = (Episode(since + 1.0, held, ("filters.py:21 match",), run_wait_s=starved * held),)
         life = RingLife(ring="ring0", worker="0", alive=True, started_s=since - 600.0, last_sign_s=since + 30.0)
         known = evidence(replace(rows, rings=(replace(life, episodes=blocked, status={"ready": True}),)))

@@ -81,8 +81,7 @@ def test_ports_and_notifier_are_told_to_the_compose_file() -> None:
         alone["INFERDECK_NOTIFY_GRAFANA_URL"],
     )
     assert (
-        "./alerts/grafana/withdrawn"
-        == variables_of(settings, DOCKER, "alertmanager", 1)["INFERDECK_GRAFANA_ALERTING"]
+        "./alerts/grafana/withdrawn" == variables_of(settings, DOCKER, "alertmanager", 1)["INFERDECK_GRAFANA_ALERTING"]
     )
 
 

@@ -22,8 +22,8 @@ LABELS = {"slug", "layer", "kind", "severity", "channel"}
 
 
 def generate(alerts: Sequence[Alert], existing: Collection[str]) -> dict[str, str]:
-    """Return what follows from these alerts and the shipped recording rules."""
-    return generate_from(Inputs(alerts, existing, recordings=load_recordings()))
+    """Return what follows from these alerts, the shipped recording rules and panels."""
+    return generate_from(Inputs(alerts, existing, recordings=load_recordings(), panels=read_panels(ROOT)))
 
 
 def rules() -> dict[str, dict[str, Any]]:

@@ -20,6 +20,8 @@ SCRAPES = [
     Scrape("inferdeck-exporter", "127.0.0.1:9464"),
     Scrape("triage", "127.0.0.1:9465"),
     Scrape("prometheus", "127.0.0.1:19090"),
+    Scrape("triton", "127.0.0.1:8002"),
+    Scrape("triton-supervisor", "127.0.0.1:8003"),
 ]
 
 

@@ -39,6 +39,7 @@ class Step:
         weight: Importance beside the page's other steps.
         needs: Group of which at least one step must hold; empty when it is no condition.
         only_for: Speaks for the failure when it holds and is silent when not.
+        guard: A condition that healthy or other states meet as well: it can rule the failure out, never decide for it.
     """
 
     run: str
@@ -46,6 +47,12 @@ class Step:
     weight: float
     needs: str = ""
     only_for: bool = False
+    guard: bool = False
+
+    @property
+    def decides(self) -> bool:
+        """Whether a verdict may rest on it: a condition that this failure meets and health does not."""
+        return bool(self.needs) and not self.guard
 
 
 @dataclass(frozen=True)
@@ -150,8 +157,13 @@ def check_page(page: Page, known: Mapping[str, Page], verbs: Collection[str]) ->
     unnamed = [step.run for step in page.steps if f"`{step.run}`" not in page.text]
     wrong += [f"{page.path}: step {run} is not told in the text" for run in unnamed]
     wrong += [f"{page.path}: no page for slug {slug}" for slug in page.explains + page.candidates if slug not in known]
-    if page.kind == "failure" and not any(step.needs for step in page.steps):
-        wrong.append(f"{page.path}: a failure needs a step that must hold (needs: ...)")
+    if page.kind == "failure" and not any(step.decides for step in page.steps):
+        wrong.append(f"{page.path}: a failure needs a step that must hold and is no guard (needs: ...)")
+    wrong += [
+        f"{page.path}: step {step.run} is a guard of no condition; give it needs"
+        for step in page.steps
+        if step.guard and not step.needs
+    ]
     if page.kind == "symptom" and not page.candidates:
         wrong.append(f"{page.path}: a symptom lists its candidates")
     for offer in page.mitigations:
@@ -183,6 +195,7 @@ def _page(name: str, head: Mapping[str, Any], body: str, text: str) -> Page:
             weight=float(one["weight"]),
             needs=str(one.get("needs", "")),
             only_for=bool(one.get("only_for", False)),
+            guard=bool(one.get("guard", False)),
         )
         for one in head.get("steps") or ()
     )

@@ -41,7 +41,7 @@ class Candidate:
     Attributes:
         page: Its runbook.
         score: How well what was seen fits, 0..1.
-        confidence: The score lowered by what could not be seen, 0..1; 0 when no condition could be looked at.
+        confidence: The score lowered by what could not be seen, 0..1; 0 when no deciding condition was seen to hold.
         reasons: One sentence per step that speaks for or against it, heaviest first.
         steps: Its judged steps.
         explained_by: Slug of the deeper cause; empty when none.
@@ -64,7 +64,8 @@ def score_page(page: Page, measured: Mapping[str, StepResult]) -> Candidate:
     """Judge a page's steps and weigh them.
 
     score = weight of steps that hold / weight of steps that could be seen; a step that only speaks for the failure
-    counts when it holds. A group of conditions (needs) is met when one of its steps holds.
+    counts when it holds. A group of conditions (needs) is met when one of its steps holds. Whatever the rest says, a
+    verdict rests on a condition that is no guard and was seen to hold.
 
     Args:
         page: The runbook.
@@ -92,8 +93,8 @@ def score_page(page: Page, measured: Mapping[str, StepResult]) -> Candidate:
     confidence = (
         score * (BLIND_SHARE + (1 - BLIND_SHARE) * (seen / every if every else 0.0)) * UNSEEN_FACTOR ** len(unseen)
     )
-    if len(unseen) == len(groups):
-        # What follows from a failure is no sign of it while the failure itself cannot be looked at.
+    if not any(result.holds for step, result in judged if step.decides):
+        # What follows from a failure, and what health meets as well, is no sign of it while none of its own is seen.
         score, confidence = min(score, UNSEEN_SCORE), 0.0
     return Candidate(page, score, confidence, _reasons(judged, refuted, unseen), tuple(one for _, one in judged))
 

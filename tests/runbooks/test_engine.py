@@ -17,6 +17,7 @@ from alerts import slugs
 from exporters.names import LAYERS
 from runbooks.engine import _measure, triage, unix
 from runbooks.evidence import Evidence, StepResult, Window
+from runbooks.pages import load_pages
 from runbooks.sources import Sources, gather
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -274,6 +275,23 @@ def test_impact_counts_requests_sessions_and_what_never_ended(world: Callable[..
     assert blocked["requests"] == sum(blocked["by_outcome"].values())
     assert blocked["p95_seconds"]["all"]["now"] > 10 * blocked["p95_seconds"]["all"]["before"]
     assert killed["unfinished_requests"] > 0
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_health_meets_no_condition_that_decides(world: Callable[..., Any], workers: int) -> None:
+    """What a healthy service shows as well is a guard on every shipped page, or the page could be named blind."""
+    here = world(workers=workers)
+    window = Window(here.onset - here.before, here.until, here.onset, here.until)
+    evidence, _ = gather(here.sources(), window.since, window.until, lambda: here.until)
+    deciding = [
+        (page, step) for page in load_pages().values() if page.kind == "failure" for step in page.steps if step.decides
+    ]
+    measured = _measure(evidence.at(window), {step.run for _, step in deciding})
+
+    met = [(page.slug, step.run) for page, step in deciding if step.expect.judge(measured[step.run].value)]
+
+    assert [] == met
+    assert any(one.value is not None for one in measured.values())
 
 
 def test_an_unknown_failure_still_gets_a_place_to_look(world: Callable[..., Any]) -> None:

@@ -65,6 +65,8 @@ GOOD = PAGES["event_loop_blocked"]
         (replace(GOOD, steps=(Step("event_loop.gone", Expectation.parse("> 1"), 1.0),)), "does not exist"),
         (replace(GOOD, steps=(Step("liveness.exporter_answers", Expectation.parse("> 1"), 1.0),)), "is not told"),
         (replace(GOOD, steps=()), "needs a step that must hold"),
+        (replace(GOOD, steps=tuple(replace(one, guard=True) for one in GOOD.steps)), "is no guard"),
+        (replace(GOOD, steps=tuple(replace(one, needs="", guard=True) for one in GOOD.steps)), "guard of no condition"),
         (replace(GOOD, explains=("nobody",)), "no page for slug nobody"),
         (replace(GOOD, kind="symptom", candidates=()), "lists its candidates"),
         (replace(GOOD, mitigations=(Mitigation("inferdeck repair", "none needed"),)), "no verb of inferdeck"),

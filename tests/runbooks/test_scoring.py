@@ -22,9 +22,9 @@ def page(*steps: Step, slug: str = "a", explains: tuple[str, ...] = (), severity
     return replace(BASE, slug=slug, steps=steps, explains=explains, severity=severity)
 
 
-def step(name: str, weight: float = 1.0, needs: str = "", only_for: bool = False) -> Step:
+def step(name: str, weight: float = 1.0, needs: str = "", only_for: bool = False, guard: bool = False) -> Step:
     """Return a step that expects true."""
-    return Step(name, TRUE, weight, needs, only_for)
+    return Step(name, TRUE, weight, needs, only_for, guard)
 
 
 def judged(of: Page, **values: bool | None) -> Candidate:
@@ -61,6 +61,49 @@ def test_without_any_condition_seen_nothing_is_claimed() -> None:
     found = judged(page(step("x", 1, "c"), step("y", 9)), x=None, y=True)
 
     assert (0.5, 0.0, False) == (found.score, found.confidence, found.nameable)
+
+
+def test_a_guard_that_holds_decides_nothing_while_the_failures_own_signs_are_not_seen() -> None:
+    """An idle process computes little whatever is wrong: without a sign of its own a failure is not named."""
+    of = page(step("own", 1, "waits"), step("idle", 9, "not computing", guard=True), step("more", 9))
+
+    blind, seen = judged(of, own=None, idle=True, more=True), judged(of, own=True, idle=True, more=True)
+
+    assert (0.5, 0.0, False) == (blind.score, blind.confidence, blind.nameable)
+    assert (1.0, 1.0, True) == (seen.score, seen.confidence, seen.nameable)
+
+
+def test_a_guard_that_does_not_hold_rules_out() -> None:
+    """However plain the signs are."""
+    of = page(step("own", 9, "waits"), step("idle", 1, "not computing", guard=True))
+
+    assert 0.18 == pytest.approx(judged(of, own=True, idle=False).score)
+
+
+FAILURES = {slug: one for slug, one in load_pages().items() if one.kind == "failure"}
+
+
+def passes(step: Step) -> float | bool | str:
+    """Return a value that a step's expectation takes."""
+    numbers = (base + off for base in (0.0, *_bounds(step)) for off in (-1e-3, 0.0, 1e-3))
+    tried: tuple[float | bool | str, ...] = (True, False, "a line", *numbers)
+    return next(value for value in tried if step.expect.judge(value))
+
+
+def _bounds(step: Step) -> list[float]:
+    last = step.expect.text.split()[-1]
+    return [] if last in ("true", "false", "present") else [float(last)]
+
+
+@pytest.mark.parametrize("slug", FAILURES)
+def test_no_shipped_page_is_named_while_nothing_that_decides_was_seen(slug: str) -> None:
+    """All else holds, with its full weight: guards, consequences and what only speaks for the failure."""
+    of = FAILURES[slug]
+    blind = {one.run: StepResult(one.run, None if one.decides else passes(one), "ring") for one in of.steps}
+    full = {one.run: StepResult(one.run, passes(one), "ring") for one in of.steps}
+
+    assert not score_page(of, blind).nameable
+    assert score_page(of, full).nameable
 
 
 def test_one_step_of_a_group_is_enough() -> None:

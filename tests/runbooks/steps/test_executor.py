@@ -70,6 +70,21 @@ def test_a_burst_a_computing_process_and_free_threads_are_none(world: Callable[.
     assert not nameable(known(world, **twin))
 
 
+def test_an_idle_process_whose_executor_nobody_can_see_is_none(world: Callable[..., Any]) -> None:
+    """Little CPU and no thread at a lock are what any quiet service shows: alone they name nothing."""
+    evidence = known(world, (2.0,) * 6)
+    assert evidence.series is not None
+    assert evidence.rows is not None
+    ring = evidence.rows.rings[0]
+    untold = replace(ring, status={key: value for key, value in ring.status.items() if key != "executor"})
+    series = {query: found for query, found in evidence.series.items() if query != EXECUTOR_WAIT}
+    blind = Evidence(evidence.window, series, replace(evidence.rows, rings=(untold,)))
+
+    assert (None, None) == (executor.counted_wait(blind).value, executor.busy_share(blind).value)
+    assert 0.2 == pytest.approx(executor.cpu_share(blind).value)
+    assert not nameable(blind)
+
+
 @pytest.mark.parametrize("name", executor.__all__)
 def test_each_step_says_so_when_it_cannot_see(name: str) -> None:
     """No sources: no value, never 0, and a sentence."""

@@ -22,7 +22,6 @@ __all__ = [
     "slow_overlap",
     "stacks_at_work",
     "starved_share",
-    "waited_for_cpu",
 ]
 
 # The loop ticks every 20 ms (docs/architecture.md, section 2): what is later than one more tick is no timer noise.

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from probes import plan
 from probes.folder import session_hash
 from probes.intake import Intake
 from probes.plan import StageSpec
@@ -110,7 +111,17 @@ def ring_dir(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def fly(ring_dir: Path) -> Iterator[Callable[..., Flight]]:
+def nothing_declared() -> Iterator[None]:
+    """Put aside which stages this process declared: a service that an earlier test started here has some of these."""
+    declared = dict(plan._declared)
+    plan._declared.clear()
+    yield
+    plan._declared.clear()
+    plan._declared.update(declared)
+
+
+@pytest.fixture
+def fly(ring_dir: Path, nothing_declared: None) -> Iterator[Callable[..., Flight]]:
     """Make workers' rings in *ring_dir*; `fly(ring_rows=64)` sets sizes."""
     flights: list[Flight] = []
 

@@ -11,8 +11,11 @@ import pytest
 from runbooks import signals
 from runbooks.engine import triage
 from runbooks.evidence import Evidence
+from runbooks.pages import load_pages
+from runbooks.scoring import score_page
 from runbooks.sources import Sources
 from runbooks.steps import timeouts
+from runbooks.steps.registry import STEPS
 
 
 class FakeRows:
@@ -79,6 +82,20 @@ def test_what_looks_alike_is_not_named(requests: Callable[..., Any], change: Any
     found = ask(requests(change, seed=seed))
 
     assert found["verdict"]["slug"] != "upstream_timeout", found["candidates"]
+
+
+def test_without_rows_callers_that_leave_a_slow_service_are_not_told_from_a_timeout(
+    growing: Callable[..., Any], evidence: Callable[..., Evidence]
+) -> None:
+    """Metrics tell how many left and not after how long: the failure's own sign is not seen."""
+    left = (growing({"outcome": "ok"}, 200.0, 200.0), growing({"outcome": "disconnected"}, 0.0, 40.0))
+    known = evidence(None, {signals.REQUESTS: left})
+    page = load_pages()["upstream_timeout"]
+    found = score_page(page, {step.run: STEPS[step.run](known) for step in page.steps})
+
+    assert float(timeouts.left_rise(known).value or 0) > 3
+    assert not found.nameable
+    assert 0.0 == found.confidence
 
 
 def test_client_and_time_are_named(requests: Callable[..., Any], evidence: Callable[..., Evidence]) -> None:

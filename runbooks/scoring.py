@@ -29,7 +29,7 @@ BLIND_SHARE: Final = 0.5
 EXPLAINED_FACTOR: Final = 0.5
 
 # What lies this far below the best explained cause is not a second failure of the same weight, whatever it pages.
-CLEARLY_WORSE: Final = 0.4
+CLEARLY_WORSE: Final = 0.3
 
 _SEVERITY_ORDER: Final = {"page": 0, "ticket": 1, "info": 2}
 

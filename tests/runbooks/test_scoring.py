@@ -164,11 +164,12 @@ def test_of_two_the_one_that_pages_comes_first() -> None:
     assert ["b", "a"] == [one.page.slug for one in rank([judged(ticket, x=True), judged(pages, x=True, y=None)])]
 
 
-def test_a_half_explained_page_does_not_come_before_a_fully_explained_ticket() -> None:
-    """Severity decides between two failures, not between a cause and what merely fits a little."""
+@pytest.mark.parametrize(("score", "confidence"), [(0.6, 0.55), (1.0, 0.61)])
+def test_a_half_explained_page_does_not_come_before_a_fully_explained_ticket(score: float, confidence: float) -> None:
+    """Severity decides between two failures, not between a cause and what merely fits a little, or was half seen."""
     ticket = page(step("x", 1, "c"), slug="ticket", severity="ticket")
     pages = page(step("x", 1, "c"), slug="pages", severity="page")
-    half = replace(judged(pages, x=True), score=0.6, confidence=0.55)
+    half = replace(judged(pages, x=True), score=score, confidence=confidence)
 
     assert half.nameable
     assert ["ticket", "pages"] == [one.page.slug for one in rank([half, judged(ticket, x=True)])]

@@ -44,6 +44,9 @@ def spell(value: float, unit: str, decimals: int | None = None) -> str:
 
 
 def _digits(value: float, decimals: int | None) -> str:
+    if math.isinf(value):
+        # a finite ratio of over 1e306 has no percent any more
+        return "∞" if value > 0 else "-∞"
     if decimals is not None:
         return f"{value:.{decimals}f}"
     whole = len(str(int(abs(value)))) if abs(value) >= 1 else 0 if value else 1

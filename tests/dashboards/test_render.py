@@ -111,6 +111,8 @@ def test_an_event_is_marked_where_it_begins() -> None:
         (float("nan"), "s", None, "no data"),
         (-2048.0, "binBps", None, "-2 KiB/s"),
         (7.0, "none", 0, "7"),
+        (1.7e308, "percentunit", None, "∞%"),
+        (-1.7e308, "percentunit", 1, "-∞%"),
     ],
 )
 def test_numbers_are_spelled_in_their_unit(value: float, unit: str, decimals: int | None, text: str) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alerts.promql import selectors
-from exporters.names import METRICS
-from exporters.names_kubernetes import KUBERNETES
+from exporters.names import KUBERNETES, METRICS, TRITON_SERVER
 from runbooks import signals
 from runbooks.evidence import Series
 
@@ -71,8 +70,8 @@ def test_a_quantile_lies_in_a_bucket_and_grows_with_its_share(
 
 @pytest.mark.parametrize("query", signals.QUERIES)
 def test_every_query_names_a_metric_that_exists(query: str) -> None:
-    """Each query is about metrics of exporters.names, Prometheus' own `up`, or kube-state-metrics."""
+    """Each query is about metrics of exporters.names, Prometheus' own `up`, kube-state-metrics, or Triton's own."""
     for one in selectors(query):
         stem = one.metric.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count")
 
-        assert one.metric == "up" or {one.metric, stem} & {*METRICS, *KUBERNETES}
+        assert one.metric == "up" or {one.metric, stem} & {*METRICS, *KUBERNETES, *TRITON_SERVER}

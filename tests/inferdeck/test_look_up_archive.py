@@ -44,10 +44,11 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     for number in range(80):
         headers = [(b"x-session-id", MINE.encode() if number == 2 else b"session-%012d" % number)]
         record = intake.begin({"type": "http", "method": "POST", "headers": headers})
-        record.row[FIXED_INDEX["start_unix_ns"]] = START + number * 10**9
-        record.row[FIXED_INDEX["duration_ns"]] = 1_000_000_000 if number == 2 else 5_000_000
-        record.row[FIXED_INDEX["input_length"]] = 40
-        owned.writer.commit(record.row, record.slot)
+        row = record.row  # a copy where the core is compiled
+        row[FIXED_INDEX["start_unix_ns"]] = START + number * 10**9
+        row[FIXED_INDEX["duration_ns"]] = 1_000_000_000 if number == 2 else 5_000_000
+        row[FIXED_INDEX["input_length"]] = 40
+        owned.writer.commit(row, record.slot)
         if number % 8 == 7:
             archiver.look(everything=True)
     owned.close()
@@ -68,7 +69,7 @@ def test_a_row_that_left_its_ring_is_found_and_explained(folders: tuple[Path, Pa
     payload = look_up(Query(session=MINE), rings, archive)
     (trace,) = payload["traces"]
     assert ("found", ["ring", "archive"], 1.0) == (payload["result"], payload["sources"], trace["duration_s"])
-    assert "too few other requests" in trace["why"]
+    assert "200 times the usual 0.00500 s" in trace["why"]
     rows = RowSource(rings, archive).collect(START / 1e9 - 1, START / 1e9 + 40)
     assert 40 == len(rows.start_s)
 

@@ -16,6 +16,7 @@ from onnx import numpy_helper
 from tokenizers import Tokenizer
 
 from service.app import load_model
+from service.filters.masking import mask
 from service.reviews import review_requests
 from service.training.ensure import ensure_model
 

@@ -69,7 +69,8 @@ async def test_real_reviews_of_both_languages_are_judged_as_the_weights_say(
             response = await client.post("/v1/sentiment", content=body, headers={"content-type": "application/json"})
             answer = judge.answer(response)
             text = json.loads(body)["text"]
-            label, confidence = reference.judge(text)
+            # What the model is shown: one of these tweets gives a telephone number.
+            label, confidence = reference.judge(mask(text).text)
             assert response.status_code == 200
             assert answer["sentiment"] == label
             assert answer["confidence"] == pytest.approx(confidence, abs=2e-5)

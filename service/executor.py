@@ -82,6 +82,8 @@ class Executor:
                 result = job.work()
             except Exception as error:  # noqa: BLE001 - handed to whoever settles the work
                 failure = error
+            except BaseException as error:  # noqa: BLE001 - a panic in native code must not cost the thread and its slot
+                failure = RuntimeError(type(error).__name__)
             self._finished[index] += 1
             try:
                 job.loop.call_soon_threadsafe(job.settle, result, failure)

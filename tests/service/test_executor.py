@@ -51,6 +51,20 @@ async def test_settles_with_what_the_work_raises(executor: Executor) -> None:
     assert (await done(executor, lambda: 7))[:2] == (7, None)
 
 
+async def test_a_panic_of_native_code_costs_neither_thread_nor_slot(executor: Executor) -> None:
+    """What is no Exception (a panic in a tokenizer's Rust) is told by its name, and the thread serves on."""
+
+    class PanicError(BaseException):
+        pass
+
+    def work() -> None:
+        raise PanicError("secret text")
+
+    result, error, _ = await done(executor, work)
+    assert (None, "PanicError") == (result, str(error))
+    assert (await done(executor, lambda: 7))[:2] == (7, None)
+
+
 async def test_idle_thread_keeps_nothing_of_its_last_work(executor: Executor) -> None:
     """A text must not live in a waiting thread until the next request comes."""
 

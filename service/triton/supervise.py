@@ -4,7 +4,8 @@ What it decides:
     ended            what it left is cleaned up, and it is started again after 0.5 s, 1 s, 2 s .. 30 s
     stub_dead        the model is unloaded and loaded (1.7 s), which makes new stubs
     timeout          for *hang_seconds*: it is killed, and started again as above
-    unloaded         left alone: somebody took the model out, which may be meant
+    unloaded         left alone: somebody took the model out, which may be meant; unless a heal of its own took it out
+                     and no load has worked since: then it is loaded every 5 s, and after 5 failed loads killed
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ _FIRST_PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _SOUND_AFTER_SECONDS: Final = 60.0
 """A life of this length was no failed start: the next pause is the first one again."""
+_HEAL_SECONDS: Final = 5.0
+"""Least time between two heals, and between two tries of a load that is owed."""
+_MOST_LOADS: Final = 5
+"""So many loads that fail in a row are enough: a new life loads the model anyway."""
 
 
 @dataclass
@@ -74,6 +79,7 @@ class Supervisor:
         self._canary_seconds, self._hang_seconds, self._clock = canary_seconds, hang_seconds, clock
         self._pause, self._not_before, self._silent_since = _FIRST_PAUSE_SECONDS, 0.0, 0.0
         self._heal_not_before = 0.0
+        self._load_owed, self._failed_loads = False, 0
         self.server: Server | None = None
         self.health = Health()
 
@@ -98,11 +104,27 @@ class Supervisor:
         if state != "timeout":
             self._silent_since = self._clock()
         elif self._clock() - self._silent_since > self._hang_seconds:
-            server.process.kill()
-            server.process.wait()
-            self._bury(server, "killed: it did not answer")
-        if state == "stub_dead" and self._clock() >= self._heal_not_before:
+            self._kill(server, "it did not answer")
+            return
+        self._mend(server, state)
+
+    def _mend(self, server: Server, state: str) -> None:
+        """Heal a dead stub, and pay the load that a heal owes."""
+        if self._clock() < self._heal_not_before:
+            return
+        if state == "stub_dead":
             self._heal()
+        # When it is fine after all, a load does nothing and settles it: what is taken out later is somebody's wish.
+        elif self._load_owed and state in {"unloaded", "ok"}:
+            if state == "unloaded" and self._failed_loads >= _MOST_LOADS:
+                self._kill(server, f"its model could not be loaded in {self._failed_loads} tries")
+            else:
+                self._load()
+
+    def _kill(self, server: Server, why: str) -> None:
+        server.process.kill()
+        server.process.wait()
+        self._bury(server, f"killed: {why}")
 
     def _bury(self, server: Server, how: str) -> None:
         self.health.orphans += server.clean()
@@ -114,24 +136,40 @@ class Supervisor:
         self._not_before = self._clock() + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         self.server = None
+        self._load_owed, self._failed_loads = False, 0
 
     def _heal(self) -> None:
         """Unload and load: a plain load is answered with 200 and does nothing."""
         self.health.heals += 1
+        # owed from here on: an unload without an answer may have been done all the same
+        self._load_owed = True
         # not again at once: a stub that dies of its model would keep the server busy with loading
-        self._heal_not_before = self._clock() + 5.0
-        for verb in ("unload", "load"):
-            connection = http.client.HTTPConnection(*self._place, timeout=20.0)
-            try:
-                connection.request("POST", f"/v2/repository/models/{MODEL}/{verb}", b"{}")
-                answer = connection.getresponse()
-                answer.read()
-                _log.warning("triton: %s of the model after a dead stub: %d", verb, answer.status)
-            except (OSError, http.client.HTTPException) as error:
-                _log.warning("triton: %s failed: %s", verb, type(error).__name__)
-                return
-            finally:
-                connection.close()
+        self._heal_not_before = self._clock() + _HEAL_SECONDS
+        if self._post("unload") is not None:
+            self._load()
+
+    def _load(self) -> None:
+        """Load, which is owed until it is answered with 200."""
+        if self._post("load") == 200:
+            self._load_owed, self._failed_loads = False, 0
+        else:
+            self._failed_loads += 1
+        self._heal_not_before = self._clock() + _HEAL_SECONDS
+
+    def _post(self, verb: str) -> int | None:
+        """Ask for *verb* of the model and return the status, or None when no answer came."""
+        connection = http.client.HTTPConnection(*self._place, timeout=20.0)
+        try:
+            connection.request("POST", f"/v2/repository/models/{MODEL}/{verb}", b"{}")
+            answer = connection.getresponse()
+            answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            _log.warning("triton: %s failed: %s", verb, type(error).__name__)
+            return None
+        finally:
+            connection.close()
+        _log.warning("triton: %s of the model after a dead stub: %d", verb, answer.status)
+        return answer.status
 
     def stop(self) -> None:
         """End the server and what belongs to it."""

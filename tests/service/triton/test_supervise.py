@@ -148,6 +148,65 @@ def test_a_dead_stub_is_healed_by_unload_and_load_and_not_all_the_time(fake: Any
     assert 2 == supervisor.health.heals
 
 
+def test_a_load_that_failed_in_a_heal_is_tried_again_until_it_works(fake: Any) -> None:
+    """The heal took the model out, so nobody meant it; once it was loaded, what is taken out is left alone again."""
+    supervisor, clock, canary, servers = made(fake.port)
+    supervisor.step()
+    canary.reason, fake.how = "stub_dead", "error"
+    supervisor.step()
+    canary.reason = "unloaded"
+    supervisor.step()
+    assert ["unload", "load"] == [path.rpartition("/")[2] for path in fake.paths]
+
+    clock.now += 5.0
+    supervisor.step()
+    fake.how = "fine"
+    clock.now += 5.0
+    supervisor.step()
+    assert ["load", "load"] == [path.rpartition("/")[2] for path in fake.paths[2:]]
+    for _ in range(20):
+        clock.now += 5.0
+        supervisor.step()
+
+    assert (4, 1, 1) == (len(fake.paths), len(servers), supervisor.health.heals)
+
+
+def test_a_load_that_nobody_answered_is_settled_when_the_model_is_there_after_all(fake: Any) -> None:
+    """Else the model that somebody takes out an hour later would be put back."""
+    supervisor, clock, canary, _servers = made(fake.port)
+    supervisor.step()
+    canary.reason, fake.how = "stub_dead", "close"
+    supervisor.step()
+    assert ["unload"] == [path.rpartition("/")[2] for path in fake.paths]
+    canary.reason, fake.how = "ok", "fine"
+    for reason in ("ok", "ok", "unloaded", "unloaded"):
+        canary.reason = reason
+        clock.now += 5.0
+        supervisor.step()
+
+    assert ["unload", "load"] == [path.rpartition("/")[2] for path in fake.paths]
+
+
+def test_after_five_loads_that_failed_it_is_killed_and_started_again(fake: Any) -> None:
+    """A new life loads the model, and owes nothing."""
+    supervisor, clock, canary, servers = made(fake.port)
+    supervisor.step()
+    canary.reason, fake.how = "stub_dead", "error"
+    supervisor.step()
+    canary.reason = "unloaded"
+    for _ in range(4):
+        clock.now += 5.0
+        supervisor.step()
+    assert [False] == [server.killed for server in servers]
+
+    for _ in range(2):
+        clock.now += 5.0
+        supervisor.step()
+
+    assert [True, False] == [server.killed for server in servers]
+    assert (6, 1) == (len(fake.paths), supervisor.health.restarts)
+
+
 def test_a_model_that_was_taken_out_is_left_alone(fake: Any) -> None:
     """Somebody may have meant it; it is told."""
     supervisor, clock, canary, servers = made(fake.port)

@@ -95,6 +95,10 @@ cdef class IntakeCore:
             memcpy(fixed.session, PyBytes_AS_STRING(<bytes?>session), min(32, PyBytes_GET_SIZE(session)))
         fixed.method, fixed.client_release, fixed.device_type, fixed.agent_family = method, release, device, agent
         fixed.flags = flags
+        # Again: what was allocated since may have run a finaliser or another thread that closed the ring. From here to the
+        # last store nothing allocates.
+        if core.base is NULL:
+            raise ValueError("the ring is closed")
         if core._free:
             at = core._free.pop()
         else:

@@ -63,10 +63,11 @@ cdef class RingCore:
     cdef follow(self):
         """Use the plan's newest revision for rows that begin from now on."""
         row = self.plan.template
-        revision = self.plan.revisions[-1]
+        revisions = tuple(self.plan.revisions)  # as they are now: packing may let another thread add one
+        revision = revisions[-1]
         if len(revision.template) == len(row):
             self.template = revision.packer.pack(*row)
-            self.revision = len(self.plan.revisions) - 1
+            self.revision = len(revisions) - 1
             self.template_row = row
 
     cdef Slot mirror(self, plain):

@@ -52,6 +52,17 @@ def test_an_edit_of_any_source_leaves_an_older_core_alone(sources: Path, name: s
     assert core_state(sources, {})[1] is None
 
 
+def test_a_ring_that_is_closed_while_a_request_begins_is_an_error_and_no_crash(tmp_path: Path) -> None:
+    """A finaliser that the collector runs inside `begin` may close the ring between its check and its first store."""
+    script = SCRIPT.with_name("core_close_script.py")
+    done = subprocess.run(
+        [sys.executable, script, tmp_path], capture_output=True, text=True, timeout=120, cwd=HERE.parent, check=False
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "refused" in done.stdout.splitlines()
+
+
 def test_the_core_that_runs_can_be_chosen(sources: Path) -> None:
     """Nobody needs to delete anything to compare the two."""
     binary_path(sources).write_bytes(b"compiled")

@@ -34,6 +34,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--metrics-port", type=int, default=18002)
     parser.add_argument("--admin-port", type=int, default=18003, help="the supervisor's /healthz/ready and /metrics")
     parser.add_argument("--hang-seconds", type=float, default=60.0, help="without an answer for so long it is killed")
+    parser.add_argument("--start-seconds", type=float, default=120.0, help="not there after so long it is killed")
     parser.add_argument("--traces", help="OTLP/HTTP address for Triton's own spans, sent as JSON")
     return parser.parse_args(given)
 
@@ -94,6 +95,7 @@ def main(given: Sequence[str] | None = None) -> int:
             told.host,
             told.http_port,
             hang_seconds=told.hang_seconds,
+            start_seconds=told.start_seconds,
         )
         admin = _admin(told.host, told.admin_port, supervisor.health)
     except (ArtifactsError, OSError) as error:

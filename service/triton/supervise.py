@@ -2,6 +2,8 @@
 
 What it decides:
     ended            what it left is cleaned up, and it is started again after 0.5 s, 1 s, 2 s .. 30 s
+    cannot start     tried again after the same growing pauses
+    starting         for *start_seconds*: it is killed, and started again as above
     stub_dead        the model is unloaded and loaded (1.7 s), which makes new stubs
     timeout          for *hang_seconds*: it is killed, and started again as above
     unloaded         left alone: somebody took the model out, which may be meant; unless a heal of its own took it out
@@ -61,6 +63,7 @@ class Supervisor:
         host, port: Its HTTP service, for unload and load.
         canary_seconds: Most time for a canary.
         hang_seconds: So long without an answer is too long.
+        start_seconds: So long without a first answer of the model is too long.
         clock: Monotonic seconds.
     """
 
@@ -73,11 +76,13 @@ class Supervisor:
         *,
         canary_seconds: float = 2.0,
         hang_seconds: float = 60.0,
+        start_seconds: float = 120.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start, self._client, self._place = start, client, (host, port)
         self._canary_seconds, self._hang_seconds, self._clock = canary_seconds, hang_seconds, clock
         self._pause, self._not_before, self._silent_since = _FIRST_PAUSE_SECONDS, 0.0, 0.0
+        self._start_seconds, self._began = start_seconds, 0.0
         self._heal_not_before = 0.0
         self._load_owed, self._failed_loads = False, 0
         self.server: Server | None = None
@@ -88,8 +93,7 @@ class Supervisor:
         server = self.server
         if server is None:
             if self._clock() >= self._not_before:
-                self.server = self._start()
-                self.health.state, self._silent_since = "starting", self._clock()
+                self._begin()
             return
         server.note_stubs()
         if (code := server.ended()) is not None:
@@ -106,7 +110,22 @@ class Supervisor:
         elif self._clock() - self._silent_since > self._hang_seconds:
             self._kill(server, "it did not answer")
             return
+        # Refused while it loads is an answer; for ever it is none.
+        if self.health.state == "starting" and self._clock() - self._began > self._start_seconds:
+            self._kill(server, f"it was not there after {self._start_seconds:.0f} s")
+            return
         self._mend(server, state)
+
+    def _begin(self) -> None:
+        """Start one; what keeps it from starting (no memory, no processes, a full disk) may pass."""
+        try:
+            self.server = self._start()
+        except OSError as error:
+            self.health.state = "refused"
+            self._wait_longer(f"cannot be started: {error}")
+            return
+        self._began = self._silent_since = self._clock()
+        self.health.state = "starting"
 
     def _mend(self, server: Server, state: str) -> None:
         """Heal a dead stub, and pay the load that a heal owes."""
@@ -132,11 +151,14 @@ class Supervisor:
         self.health.state = "refused"
         if self._clock() - server.started > _SOUND_AFTER_SECONDS:
             self._pause = _FIRST_PAUSE_SECONDS
+        self._wait_longer(how)
+        self.server = None
+        self._load_owed, self._failed_loads = False, 0
+
+    def _wait_longer(self, how: str) -> None:
         _log.warning("triton: %s; started again in %.1f s", how, self._pause)
         self._not_before = self._clock() + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
-        self.server = None
-        self._load_owed, self._failed_loads = False, 0
 
     def _heal(self) -> None:
         """Unload and load: a plain load is answered with 200 and does nothing."""

@@ -115,6 +115,55 @@ def test_one_that_ends_is_started_again_with_growing_pauses() -> None:
     assert (4, 4) == (supervisor.health.restarts, supervisor.health.orphans)
 
 
+def test_one_that_cannot_be_started_is_tried_again_with_growing_pauses() -> None:
+    """The supervisor outlives a machine without memory or processes to spare."""
+    clock, canary = Clock(), Canary()
+    tries: list[float] = []
+
+    def start() -> Any:
+        tries.append(clock.now)
+        if len(tries) < 4:
+            raise OSError(12, "Cannot allocate memory")
+        return FakeServer(clock)
+
+    client: Any = canary
+    supervisor = Supervisor(start, client, "127.0.0.1", 9, clock=clock)
+    supervisor.step()
+    assert "refused" == supervisor.health.state
+    while supervisor.server is None:
+        clock.now += 0.25
+        supervisor.step()
+
+    assert [0.5, 1.0, 2.0] == np.diff(tries).tolist()
+    assert ("starting", 0) == (supervisor.health.state, supervisor.health.restarts)
+
+
+@pytest.mark.parametrize("reason", ["refused", "unloaded"])
+def test_one_that_hangs_while_it_loads_is_killed_and_started_again(reason: str) -> None:
+    """Nothing listens until the model is loaded, so refused for ever is a hang as well."""
+    supervisor, clock, canary, servers = made(start_seconds=120.0)
+    canary.reason = reason
+    supervisor.step()
+    for _ in range(60):
+        clock.now += 2.0
+        supervisor.step()
+    assert ("starting", [False]) == (supervisor.health.state, [server.killed for server in servers])
+
+    clock.now += 2.0
+    supervisor.step()
+    assert ([True], 1) == ([server.killed for server in servers], supervisor.health.restarts)
+    clock.now += 0.5
+    supervisor.step()
+    clock.now += 119.0
+    canary.reason = "ok"
+    supervisor.step()
+    clock.now += 300.0
+    canary.reason = "refused"
+    supervisor.step()
+
+    assert [True, False] == [server.killed for server in servers]
+
+
 def test_what_hangs_for_too_long_is_killed_and_what_hangs_shorter_is_not() -> None:
     """A machine may swap for a while."""
     supervisor, clock, canary, servers = made(hang_seconds=60.0)

@@ -11,6 +11,7 @@ import json
 import re
 import secrets
 import time
+import unicodedata
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +31,11 @@ MOST_TEXT: Final = 256
 # A line is longer than this only when somebody else wrote it.
 _MOST_LINE_BYTES: Final = 16 * 1024
 
-_DIGIT: Final = re.compile(r"[0-9０-９]")
+# Of any script.
+_DIGIT: Final = re.compile(r"\d")
 _IDEOGRAPH: Final = re.compile(r"[〇㐀-䶿一-鿿豈-﫿\U00020000-\U0003ffff]")
-_LETTER: Final = re.compile(r"[^\W\d_a字]")
+# Letters in circles, brackets, squares, and those that make up flags are symbols to Unicode, and as legible.
+_LETTER: Final = re.compile(r"[^\W\d_a字]|[\u2460-\u24ff\U0001f100-\U0001f1ff]")
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,15 @@ def letter_of(failure: Failure, text_form: TextForm, mask_format: MaskFormat) ->
     }
     if text is not None:
         # not cleaned further: cleaning takes handles and links apart, and e-mail addresses with them
-        masked = mask(fold_width(drop_invisible(text)) if text_form == "masked" else text, mask_format)
+        masked = mask(_fold_digits(fold_width(drop_invisible(text))) if text_form == "masked" else text, mask_format)
         shown = masked.text if text_form == "masked" else _shape(masked.text)
         letter |= {"text": shown[:MOST_TEXT], "text_length": len(text), "masked": dict(masked.counts)}
     return letter
+
+
+def _fold_digits(text: str) -> str:
+    """Return the text with the digits of all scripts as ASCII ones, the only ones in which numbers are looked for."""
+    return _DIGIT.sub(lambda found: str(unicodedata.decimal(found.group())), text)
 
 
 def _shape(text: str) -> str:

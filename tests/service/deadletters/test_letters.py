@@ -61,7 +61,24 @@ def test_no_letter_or_digit_but_the_stand_ins_is_in_a_shape(text: str) -> None:
     shape = letter_of(failure(document(text)), "shape", "1")["text"]
     json.dumps(shape)
     assert {one for one in shape if one.isalpha()} <= {"a", "字"}
-    assert {one for one in shape if one in "123456789"} == set()
+    assert {one for one in shape if one.isdecimal()} <= {"0"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [("٣५𝟡９", "0000"), ("ⒶⓏⓐ⒜①", "aaaaa"), ("🄰🅐🅰🇨🇳", "aaaaa"), ("'👍★", "'👍★")],
+    ids=["digits", "circled", "squared and flags", "other symbols"],
+)
+def test_digits_of_other_scripts_and_enclosed_letters_are_not_in_a_shape(text: str, shape: str) -> None:
+    """Arabic, Devanagari and mathematical ones are as legible as ASCII's."""
+    assert shape == letter_of(failure(document(text)), "shape", "1")["text"]
+
+
+@pytest.mark.parametrize("zero", ["٠", "०", "𝟎", "０"], ids=["Arabic", "Devanagari", "mathematical", "full-width"])
+def test_a_number_in_the_digits_of_another_script_is_masked(zero: str) -> None:
+    """It is the same number."""
+    number = "".join(chr(ord(zero) + int(one)) for one in "13812345678")
+    assert "请打[phone]！" == letter_of(failure(document(f"请打{number}！")), "masked", "2")["text"]
 
 
 def test_letters_come_back_and_a_torn_line_is_counted(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ Bounded   32 features, 16 MiB unpacked.
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -53,18 +54,33 @@ def load_reference(path: Path) -> Reference:
     try:
         with zipfile.ZipFile(path) as archive:
             unpacked = sum(info.file_size for info in archive.infolist())
-        if unpacked > _MOST_BYTES:
-            raise ReferenceUnusable(f"{path} unpacks to {unpacked} bytes, over {_MOST_BYTES}; {_MEND}")
+            if unpacked > _MOST_BYTES:
+                raise ReferenceUnusable(f"{path} unpacks to {unpacked} bytes, over {_MOST_BYTES}; {_MEND}")
+            for info in archive.infolist():
+                _refuse_more_than_it_holds(archive, info)
         with np.load(path, allow_pickle=False) as members:
             arrays = {name: members[name] for name in members.files}
-    except FileNotFoundError:
+    except (FileNotFoundError, ReferenceUnusable):
         raise
-    except ReferenceUnusable:
-        raise
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    # Flipped bytes come out of zlib, zipfile and numpy as errors of many kinds, and none may stop who reads.
+    except Exception as error:
         detail = " ".join(str(error).split())[:120]
         raise ReferenceUnusable(f"{path} is no reference of a training ({detail}); {_MEND}") from error
     return _checked(path, arrays)
+
+
+def _refuse_more_than_it_holds(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> None:
+    """Refuse a member whose shape asks for more memory than it has bytes, before numpy asks for it."""
+    with archive.open(info) as member:
+        version = np.lib.format.read_magic(member)
+        if version == (1, 0):
+            shape, _, dtype = np.lib.format.read_array_header_1_0(member)
+        elif version == (2, 0):
+            shape, _, dtype = np.lib.format.read_array_header_2_0(member)
+        else:
+            raise ValueError(f"an array of format {version}")
+    if math.prod(shape) * max(1, dtype.itemsize) > info.file_size:
+        raise ValueError("an array says that it is larger than its file")
 
 
 def _checked(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Reference:
@@ -80,6 +96,7 @@ def _checked(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> Reference:
             counts = arrays.get(f"counts:{column}")
             if (
                 counts is None
+                or array.ndim != 1
                 or counts.shape != array.shape
                 or counts.dtype.kind not in "iu"
                 or array.dtype.kind != "U"

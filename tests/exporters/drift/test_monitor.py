@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from exporters.drift import monitor as module
 from exporters.drift.judge import Rules
 from exporters.drift.monitor import DriftMonitor
 
@@ -184,6 +185,22 @@ def test_a_damaged_reference_is_said_once_and_costs_only_the_drift(
     run(drift, [healthy(1)] * 3)
     assert {"data_drift_up": {(): 0.0}} == drift.gauges()
     assert 1 == len(caplog.records)
+
+
+def test_a_reference_that_breaks_its_reader_drops_the_features_of_the_one_before(
+    reference: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever is raised: nothing is compared with a model that is gone, and the exporter goes on."""
+    drift = monitor(reference)
+
+    def broken(_path: Path) -> Any:
+        raise MemoryError("by hand")
+
+    monkeypatch.setattr(module, "load_reference", broken)
+    write(reference, np.arange(10.0))
+    run(drift, [healthy(1)])
+    assert {"data_drift_up": {(): 0.0}} == drift.gauges()
+    assert "off: by hand" == drift.note
 
 
 def test_memory_does_not_grow(reference: Any) -> None:

@@ -64,6 +64,7 @@ def written(tmp_path: Path, **members: Any) -> Path:
         {"words:language": np.array(["en"])},
         {"words:language": np.array(["en"]), "counts:language": np.array([1, 2])},
         {"words:language": np.array(["en"]), "counts:language": np.array([0.5])},
+        {"words:language": np.array([["en"]]), "counts:language": np.array([[1]])},
         {f"number:{n}": np.array([1.0]) for n in range(33)},
     ],
 )
@@ -97,6 +98,45 @@ def test_a_file_that_unpacks_to_much_more_is_refused_before_it_is_read(tmp_path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("number:tokens.npy", body.getvalue())
     with pytest.raises(ReferenceUnusable, match="unpacks to"):
+        load_reference(path)
+
+
+def test_flipped_bytes_are_refused_or_read(tmp_path: Path) -> None:
+    """Wherever they are: nothing else comes out, of zlib, zipfile or numpy."""
+    whole = tmp_path / "whole.npz"
+    members: dict[str, Any] = {"number:tokens": np.arange(200.0) ** 0.5}
+    np.savez_compressed(whole, **members)
+    body, path, said = whole.read_bytes(), tmp_path / "reference.npz", []
+    for place in range(len(body)):
+        path.write_bytes(body[:place] + bytes([body[place] ^ 0xFF]) + body[place + 1 :])
+        try:
+            load_reference(path)
+        except ReferenceUnusable as error:
+            said.append(str(error))
+    assert len(said) > len(body) // 2
+    assert not [one for one in said if "\n" in one]
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000000,)", "(99999999,)", "(-1,)"])
+def test_a_shape_larger_than_its_bytes_is_refused_before_memory_is_asked_for(tmp_path: Path, shape: str) -> None:
+    """A header costs nothing to write."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    path = tmp_path / "reference.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("number:tokens.npy", b"\x93NUMPY\x01\x00v\x00" + header.encode() + bytes(80))
+    with pytest.raises(ReferenceUnusable, match="inferdeck train") as caught:
+        load_reference(path)
+    assert shape == "(-1,)" or "larger than its file" in str(caught.value)
+
+
+@pytest.mark.parametrize(("offset", "value"), [(8, 1), (10, 99)])
+def test_an_encrypted_or_foreign_member_is_refused(tmp_path: Path, offset: int, value: int) -> None:
+    """RuntimeError and NotImplementedError of zipfile."""
+    path = written(tmp_path, **{"number:tokens": np.arange(9.0)})
+    body = bytearray(path.read_bytes())
+    body[body.index(b"PK\x01\x02") + offset] = value
+    path.write_bytes(body)
+    with pytest.raises(ReferenceUnusable, match="inferdeck train"):
         load_reference(path)
 
 

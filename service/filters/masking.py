@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import combinations_with_replacement
 from typing import Final, Literal
 
 from phonenumbers import Leniency, PhoneNumberMatcher
@@ -35,6 +36,9 @@ _MOBILE: Final = re.compile(r"(?<![0-9])1[3-9][0-9][ \-]?[0-9]{4}[ \-]?[0-9]{4}(
 _EMAIL: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}")
 # Cards have 15 to 19 digits, the last of an identity card may be an X; groups of them are parted by blanks or hyphens.
 _LONG: Final = re.compile(r"(?<![0-9])[0-9](?:[ \-]?[0-9]){13,18}[Xx]?(?![0-9])")
+# Such a number may stand beside others, parted by no more than its own groups are: "3 6222021234567890128".
+_NUMBERS: Final = re.compile(r"(?<![0-9])[0-9](?:[ \-]?[0-9]){14,}[Xx]?(?![0-9])")
+_GROUP: Final = re.compile(r"[0-9]+|[Xx]")
 _ID_LENGTH: Final = 18
 _CARD_LENGTHS: Final = range(15, 20)
 # First digits of the card networks (ISO/IEC 7812): 2 and 5 Mastercard, 3 American Express and JCB, 4 Visa, 6 UnionPay.
@@ -92,8 +96,20 @@ def mask(text: str, mask_format: MaskFormat = "1") -> Masked:
     if len(left) > _MOST_JUDGED or max(left, default=0) > _LONGEST_JUDGED:
         text = _NUMBER.sub(number, text)
     elif left:
-        text = _without_phones(text, put)
+        text = _without_phones(_NUMBERS.sub(lambda found: _without_cards(found.group(), put), text), put)
     return Masked(text, dict(counts))
+
+
+def _without_cards(numbers: str, put: Callable[[Kind, int], str]) -> str:
+    """Return the numbers without those sequences of their groups that are a card's, the longest first."""
+    groups = [one.span() for one in _GROUP.finditer(numbers)]
+    sequences = [(first[0], last[1]) for first, last in combinations_with_replacement(groups, 2)]
+    for start, end in sorted(sequences, key=lambda one: one[0] - one[1]):
+        kind = _card_kind(numbers[start:end])
+        if kind is not None:
+            before, behind = _without_cards(numbers[:start], put), _without_cards(numbers[end:], put)
+            return before + put(kind, end - start) + behind
+    return numbers
 
 
 def _without_phones(text: str, put: Callable[[Kind, int], str]) -> str:

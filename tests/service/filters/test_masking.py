@@ -80,6 +80,45 @@ def test_no_identity_card_is_left_whatever_its_county(county: int, born: date, s
     assert number not in mask(f"身份证{number}。").text
 
 
+BESIDE = [("共3 ", ""), ("", " 123"), ("12345 ", ""), ("3-", "-5"), ("1 2 ", " 99 1"), ("", " 12345")]
+
+
+@pytest.mark.parametrize(("before", "behind"), BESIDE)
+@given(st.integers(100_000, 999_999), st.dates(date(1900, 1, 1), date(2025, 12, 31)), st.integers(0, 999))
+def test_no_identity_card_beside_another_number_is_left(
+    before: str, behind: str, county: int, born: date, serial: int
+) -> None:
+    """Parted from it by a blank or a hyphen, as its own groups may be."""
+    digits = f"{county}{born:%Y%m%d}" + f"{serial:03d}"
+    number = digits + ric.calc_check_digit(digits + "0")
+    assert number not in mask(before + number + behind).text
+
+
+@pytest.mark.parametrize(("before", "behind"), BESIDE)
+@given(st.from_regex(r"\A4[0-9]{14}\Z"))
+def test_no_bank_card_beside_another_number_is_left(before: str, behind: str, digits: str) -> None:
+    """In one piece or in groups of four."""
+    number = digits + luhn.calc_check_digit(digits)
+    groups = " ".join(re.findall("....", number))
+    assert number not in mask(before + number + behind).text
+    assert groups not in mask(before + groups + behind).text
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("共3 11010519491231002X", "共3 [id_card]"),
+        ("4111 1111 1111 1111 123", "[bank_card] 123"),
+        ("12345 4111 1111 1111 1111", "12345 [bank_card]"),
+        ("4111 1111 1111 1111x", "[bank_card]x"),
+        ("5 4111111111111111-11010519491231002X", "5 [bank_card]-[id_card]"),
+    ],
+)
+def test_the_number_beside_a_card_s_stays(text: str, masked: str) -> None:
+    """It is nobody's."""
+    assert masked == mask(text, "2").text
+
+
 @pytest.mark.parametrize("text", ["1" * 1024, "1234567," * 128, "212 555 0123, " * 73, "1(" * 512])
 def test_a_text_of_numbers_is_masked_unjudged(text: str) -> None:
     """No run of seven digits is left, and no library is asked about each."""

@@ -31,6 +31,8 @@ MASK_FORMATS: Final[tuple[MaskFormat, ...]] = ("1", "2")
 
 # Seven digits or more with at most two separators between them: all that can hold a number of any kind.
 _NUMBER: Final = re.compile(r"[0-9](?:[ .()\-]{0,2}[0-9]){6,}")
+# As the library tells groups: digits of other scripts are some too, and one has 20 at most.
+_DIGITS: Final = re.compile(r"\d{1,20}")
 # A Chinese mobile number is unmistakable, and by far the most frequent kind: no need to ask the library.
 _MOBILE: Final = re.compile(r"(?<![0-9])1[3-9][0-9][ \-]?[0-9]{4}[ \-]?[0-9]{4}(?![0-9])")
 _EMAIL: Final = re.compile(r"[A-Za-z0-9._%+\-]{1,64}@(?:[A-Za-z0-9\-]{1,63}\.){1,8}[A-Za-z]{2,24}")
@@ -48,6 +50,8 @@ _REGIONS: Final = ("CN", "US")
 # unjudged: that is no review, and the event loop must not stand still for it.
 _MOST_JUDGED: Final = 8
 _LONGEST_JUDGED: Final = 40
+# The library walks every group of digits in a text, the short ones between the numbers too, at 0.05 to 0.15 ms each.
+_MOST_SHORT: Final = 16
 # Longer texts than the contract takes come only from what is refused; what is behind is cut off, never kept unmasked.
 _MOST_CHARACTERS: Final = 1024
 
@@ -93,7 +97,8 @@ def mask(text: str, mask_format: MaskFormat = "1") -> Masked:
         text = _EMAIL.sub(lambda found: put("email", len(found.group())), text)
     text = _MOBILE.sub(number, _LONG.sub(card, text))
     left = [len(one) for one in _NUMBER.findall(text)]
-    if len(left) > _MOST_JUDGED or max(left, default=0) > _LONGEST_JUDGED:
+    short = len(_DIGITS.findall(_NUMBER.sub(" ", text))) if left else 0
+    if len(left) > _MOST_JUDGED or max(left, default=0) > _LONGEST_JUDGED or short > _MOST_SHORT:
         text = _NUMBER.sub(number, text)
     elif left:
         text = _without_phones(_NUMBERS.sub(lambda found: _without_cards(found.group(), put), text), put)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from stdnum import luhn
 from stdnum.cn import ric
 
+from service.filters import masking
 from service.filters.masking import mask
 from service.text.clean import clean
 
@@ -123,6 +125,24 @@ def test_the_number_beside_a_card_s_stays(text: str, masked: str) -> None:
 def test_a_text_of_numbers_is_masked_unjudged(text: str) -> None:
     """No run of seven digits is left, and no library is asked about each."""
     assert re.search("[0-9]{7}", mask(text).text) is None
+
+
+@pytest.mark.parametrize("group", ["12345,", "1,", "1/", "1234/", "१,", "१" * 500, "12, "])
+def test_the_library_is_not_asked_to_walk_many_short_numbers(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take up to 50 ms of the event loop; the one long number is masked unjudged."""
+    asked = Mock(return_value=[])
+    monkeypatch.setattr(masking, "PhoneNumberMatcher", asked)
+
+    text = mask("1234567, " + group * (1000 // len(group))).text
+
+    asked.assert_not_called()
+    assert text.startswith("#######")
+
+
+def test_some_short_numbers_do_not_keep_a_long_one_from_being_judged() -> None:
+    """A review with dates and prices: its order number stays, its telephone number does not."""
+    text = "2024年11月12日买3件，299.00元，订单 20231112000012345，2024年11月15日到，电话010 62345678"
+    assert text.replace("010 62345678", "[phone]") == mask(text, "2").text
 
 
 def test_a_text_beyond_the_contract_s_length_is_cut() -> None:

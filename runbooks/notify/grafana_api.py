@@ -23,6 +23,8 @@ _SECONDS: Final = 10.0
 TAG: Final = "inferdeck"
 # An alert's still open annotations are looked for among its last ones.
 _LAST: Final = 20
+# What a patch needs of an annotation.
+_PARTS: Final = frozenset({"id", "time", "tags", "text"})
 
 _T = TypeVar("_T")
 
@@ -151,13 +153,20 @@ def end_incident(session: GrafanaSession, alert: str, ended_at: float) -> Outcom
         found = session.ask(
             lambda api: api.annotations.find_annotations(tags=[TAG, "incident", f"alert:{alert}"], limit=_LAST)
         )
-        for one in found or []:
+        if not isinstance(found, list | None):
+            raise GrafanaRefusedError(f"Grafana at {session.shown} answered no list of annotations", later=False)
+        for one in filter(_is_mark, found or []):
             # One without an end has its start in both places.
             if one.get("timeEnd") in (0, None, one.get("time")) and one["time"] <= ends:
                 # A patch replaces what it names, and this client names all four.
                 session.ask(partial(_close, one, ends))
 
     return _outcome(close)
+
+
+def _is_mark(one: object) -> bool:
+    """Tell whether an entry of an answer is an annotation as Grafana writes them."""
+    return isinstance(one, Mapping) and _PARTS <= one.keys() and isinstance(one["time"], int | float)
 
 
 def _close(one: Mapping[str, Any], ends: int, api: Any) -> None:

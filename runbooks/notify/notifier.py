@@ -114,7 +114,12 @@ class Notifier:
             self._ended.clear()
             while self._ends and not self._stopping.is_set() and self._grafana is not None:
                 alert, ended_at = self._ends.popleft()
-                outcome = end_incident(self._grafana, alert, ended_at)
+                try:
+                    outcome = end_incident(self._grafana, alert, ended_at)
+                # The last door: the next alert's end must still be written.
+                except Exception:  # noqa: BLE001
+                    _log.exception("the annotation of %s keeps no end", alert)
+                    continue
                 if outcome.state != "sent":
                     _log.warning("the annotation of %s keeps no end: %s", alert, outcome.detail)
 

@@ -74,6 +74,29 @@ def test_an_incident_that_ends_gets_its_end(receiver: Receiver) -> None:
     assert {"time": 1000, "timeEnd": 2000, "tags": ["a"], "text": "t"} == json.loads(patched["body"])
 
 
+def test_what_is_no_annotation_is_left_out(receiver: Receiver) -> None:
+    """The one that is still gets its end."""
+    begun = {"id": 7, "time": 1000, "timeEnd": 1000, "tags": ["a"], "text": "t"}
+    odd: list[Any] = [None, "x", 3, [], {}, begun | {"time": None}, begun | {"time": "1000"}, {"id": 7, "time": 1000}]
+    receiver.answers = [told(200, [*odd, begun]), told(200, {"message": "Annotation patched"})]
+
+    assert "sent" == end_incident(session(receiver), "EventLoopBlocked", 2.0).state
+    assert ["GET", "PATCH"] == [one["method"] for one in receiver.requests]
+
+
+@pytest.mark.parametrize("answer", [{"message": "hello"}, {}, "x", 3])
+def test_an_answer_that_is_no_list_is_said(receiver: Receiver, answer: object) -> None:
+    """In one line, and no annotation is touched."""
+    receiver.answers = [told(200, answer)]
+    outcome = end_incident(session(receiver), "EventLoopBlocked", 2.0)
+
+    assert ("refused", f"Grafana at {receiver.url}/... answered no list of annotations") == (
+        outcome.state,
+        outcome.detail,
+    )
+    assert 1 == len(receiver.requests)
+
+
 def test_a_silence_names_its_alert_author_and_reason(receiver: Receiver) -> None:
     """In Grafana's own Alertmanager, for exactly so long."""
     receiver.answers = [told(202, {"silenceID": "s-1"})]

@@ -18,6 +18,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from runbooks.inbox import Inbox, Incident
+from runbooks.notify import notifier as module
 from runbooks.notify.delivery import Channel
 from runbooks.notify.message import Message
 from runbooks.notify.notifier import FollowUpCounter, Notifier
@@ -111,6 +112,31 @@ def test_a_result_that_no_message_can_be_made_of_costs_nothing_else(tmp_path: Pa
     watch.work(incident)
     assert 1 == watch.runs["named"]
     notifier.stop()
+
+
+def test_an_end_that_cannot_be_written_does_not_end_the_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next alert's end is still written, and the first one's loss is said."""
+    ended: list[float] = []
+
+    def end(_session: object, _alert: str, ended_at: float) -> Outcome:
+        ended.append(ended_at)
+        if len(ended) == 1:
+            raise KeyError("by hand")
+        return sent()
+
+    monkeypatch.setattr(module, "end_incident", end)
+    grafana: Any = object()
+    notifier = Notifier([], LINKS, ReportStore(tmp_path), grafana)
+    notifier.start()
+    for minute in (8, 9):
+        over = ALERT | {"status": "resolved", "endsAt": f"2026-11-30T08:0{minute}:00Z"}
+        notifier.ended(parse_payload(PAYLOAD | {"status": "resolved", "alerts": [over]}))
+
+    assert until(lambda: 2 == len(ended), 5)
+    notifier.stop()
+    assert ["the annotation of EventLoopBlocked keeps no end"] == [one.getMessage() for one in caplog.records]
 
 
 def test_a_listener_that_breaks_causes_no_second_triage(tmp_path: Path) -> None:

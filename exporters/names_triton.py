@@ -16,6 +16,7 @@ CANARY_STATES: Final = (
 )
 FALLBACK_REASONS: Final = (
     "breaker_open",
+    "late",
     *("refused", "timeout", "no_connection", "broken", "stub_dead", "unloaded", "error", "wrong_answer"),
 )
 

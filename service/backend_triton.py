@@ -3,7 +3,8 @@
 The text becomes tokens here; Triton gets ids and a mask, both padded to one length, since it only batches requests of
 equal shape. An answer is held to its shape and to being numbers: it comes from outside. Whatever goes wrong, the model
 in process answers in the time that is left, and the answer says so; a circuit breaker keeps a dead or hung Triton from
-costing every request its timeout.
+costing every request its timeout. Only what is Triton's fault counts there: not a caller who came late, nor our own
+connections being all in use.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ __all__ = ["TritonBackend"]
 
 _RESERVE_SECONDS = 0.1
 """Left for the model in process, which takes well under a millisecond, and for a thread that must be found for it."""
+_LEAST_SECONDS = 0.05
+"""With less left for Triton it is not asked: so short a call would take a connection from others for nothing."""
 
 
 class TritonBackend:
@@ -32,7 +35,8 @@ class TritonBackend:
         triton: Triton.
         breaker: Whether Triton is asked.
         served: Version of the repository that is asked.
-        timeout_seconds: Most time for a call.
+        timeout_seconds: Most time for a call. Only a call that was granted all of it and ran out of it is held against
+            Triton, so it must be less than what requests usually have left, by 0.1 s.
         pad_tokens: Length that rows are padded to; 0 leaves them.
     """
 
@@ -98,13 +102,19 @@ class TritonBackend:
             BackendError: If the input is refused, or the model in process gives no usable output either.
         """
         self._local.check(ids)
+        left = seconds - _RESERVE_SECONDS
         because = "breaker_open"
-        if self.breaker.allow():
+        if left < min(_LEAST_SECONDS, self._timeout):
+            because = "late"
+        elif self.breaker.allow():
             try:
-                logits = self._ask(ids, mask, told, seconds)
+                logits = self._ask(ids, mask, told, min(self._timeout, left))
             except TritonError as error:
-                self.breaker.failed()
                 because = error.reason
+                if because == "no_connection" or (because == "timeout" and left < self._timeout):
+                    self.breaker.released()
+                else:
+                    self.breaker.failed()
             except BaseException:
                 self.breaker.failed()
                 raise
@@ -130,7 +140,7 @@ class TritonBackend:
                     ids,
                     mask,
                     version=self._served,
-                    seconds=min(self._timeout, max(seconds - _RESERVE_SECONDS, 0.01)),
+                    seconds=seconds,
                     headers={"traceparent": traceparent} if traceparent else None,
                     call=call,
                     around=lambda: told.stage(

@@ -14,7 +14,7 @@ STATES: Final[tuple[BreakerState, ...]] = ("closed", "half_open", "open")
 
 
 class Breaker:
-    """Safe for many threads. Every `allow` that was True must be followed by one `succeeded` or `failed`.
+    """Safe for many threads. Every `allow` that was True must be followed by `succeeded`, `failed` or `released`.
 
     Args:
         failures: So many in a row open it.
@@ -80,6 +80,11 @@ class Breaker:
                 self._open()
             elif state == "closed" and self._in_a_row >= self._limit:
                 self._open()
+
+    def released(self) -> None:
+        """Take note of a call that says nothing about who was called: when half open, the next one may try."""
+        with self._lock:
+            self._probing_until = 0.0
 
     def _open(self) -> None:
         self._state = "open"

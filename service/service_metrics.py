@@ -18,7 +18,7 @@ from service.triton.transport import REASONS
 __all__ = ["Snapshot", "render"]
 
 _LOSS_REASONS = 64
-FALLBACK_REASONS = ("breaker_open", *REASONS)
+FALLBACK_REASONS = ("breaker_open", "late", *REASONS)
 
 
 @dataclass(frozen=True)

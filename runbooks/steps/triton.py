@@ -82,13 +82,13 @@ def heals(evidence: Evidence) -> StepResult:
 
 def _failed_share(evidence: Evidence, reason: str) -> StepResult:
     """Return a reason's share of the calls that Triton was asked in vain during the incident."""
-    step, query = f"triton.failed_calls_{reason}_share", f'increase({FALLBACK}{{reason!="breaker_open"}}[1m])'
+    step, query = f"triton.failed_calls_{reason}_share", f'increase({FALLBACK}{{reason!~"breaker_open|late"}}[1m])'
     begin, end = evidence.window.incident
     counts = {
         series.labels["reason"]: float(signals.increase((series,), begin, end) or 0.0)
         for series in evidence.get(FALLBACK) or ()
-        # behind an open breaker nobody was asked, which says nothing about why
-        if series.labels.get("reason") not in {None, "breaker_open"}
+        # behind an open breaker, or too late, nobody was asked, which says nothing about why
+        if series.labels.get("reason") not in {None, "breaker_open", "late"}
     }
     total = sum(counts.values())
     if total <= 0:

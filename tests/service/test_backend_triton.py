@@ -163,10 +163,70 @@ def test_an_input_that_is_none_reaches_nobody_and_opens_nothing() -> None:
     assert "closed" == backend.snapshot().breaker
 
 
-@pytest.mark.parametrize(("left", "expected"), [(5.0, 0.4), (0.3, 0.2), (0.0, 0.01)])
+@pytest.mark.parametrize(("left", "expected"), [(5.0, 0.4), (0.3, 0.2), (0.16, 0.06)])
 def test_triton_gets_less_than_what_is_left(left: float, expected: float) -> None:
     """Something must remain for the model in process."""
     backend, triton = made(timeout_seconds=0.4)
     backend.infer(IDS, MASK, Told(), left)
 
     assert expected == pytest.approx(triton.calls[0]["seconds"])
+
+
+@pytest.mark.parametrize("left", [0.149, 0.05, 0.0, -1.0])
+def test_who_comes_late_is_answered_in_process_and_tells_the_breaker_nothing(left: float) -> None:
+    """Triton is not asked, and nothing opens."""
+    backend, triton = made()
+    for _ in range(5):
+        assert "late" == backend.infer(IDS, MASK, Told(), left).degraded
+
+    assert [] == triton.calls
+    assert ("closed", 0, {"late": 5}) == backend.snapshot()
+
+
+def test_a_short_timeout_that_is_granted_whole_is_asked_and_counts() -> None:
+    """The least time is no more than the timeout itself."""
+    backend, triton = made(timeout_seconds=0.02)
+    triton.error = TritonError("timeout", "late")
+    for _ in range(2):
+        backend.infer(IDS, MASK, Told(), 0.13)
+
+    assert (2, "open") == (len(triton.calls), backend.snapshot().breaker)
+
+
+@pytest.mark.parametrize(
+    ("reason", "left", "expected"),
+    [
+        ("timeout", 0.49, "closed"),
+        ("timeout", 0.51, "open"),
+        ("no_connection", 5.0, "closed"),
+        ("no_connection", 0.3, "closed"),
+        ("refused", 0.3, "open"),
+        ("stub_dead", 0.3, "open"),
+    ],
+)
+def test_only_what_is_tritons_fault_opens_the_breaker(reason: str, left: float, expected: str) -> None:
+    """Not a timeout that the caller's own budget made, nor a full pool of ours."""
+    backend, triton = made(timeout_seconds=0.4)
+    triton.error = TritonError(reason, reason)
+    answers = [backend.infer(IDS, MASK, Told(), left).degraded for _ in range(2)]
+
+    assert [reason] * 2 == answers
+    assert expected == backend.snapshot().breaker
+
+
+@pytest.mark.parametrize("reason", ["timeout", "no_connection"])
+def test_a_try_of_the_half_open_breaker_that_says_nothing_lets_the_next_one_try(reason: str) -> None:
+    """Else nobody would try again for the longest pause."""
+    backend, triton = made()
+    now = [100.0]
+    backend.breaker = Breaker(1, clock=lambda: now[0])
+    backend.breaker.failed()
+    now[0] += 1.0
+    triton.error = TritonError(reason, reason)
+    assert "late" == backend.infer(IDS, MASK, Told(), 0.1).degraded
+    assert reason == backend.infer(IDS, MASK, Told(), 0.3).degraded
+    assert ("half_open", 1) == backend.snapshot()[:2]
+    triton.error = None
+
+    assert backend.infer(IDS, MASK, Told(), 0.3).degraded is None
+    assert "closed" == backend.snapshot().breaker

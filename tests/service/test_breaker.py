@@ -84,6 +84,24 @@ def test_a_try_that_never_tells_how_it_went_does_not_shut_the_door_for_ever() ->
     assert breaker.allow() is True
 
 
+def test_a_try_that_says_nothing_lets_the_next_one_try() -> None:
+    """It neither closes nor doubles the pause, and counts in no row."""
+    clock = Clock()
+    breaker = Breaker(2, pause_seconds=1.0, clock=clock)
+    breaker.failed()
+    breaker.released()
+    assert "closed" == state(breaker)
+    breaker.failed()
+    breaker.released()
+    assert (False, "open") == (breaker.allow(), state(breaker))
+    clock.now += 1.0
+
+    assert [True, False] == [breaker.allow() for _ in range(2)]
+    breaker.released()
+    assert ("half_open", 1) == (state(breaker), breaker.opened)
+    assert [True, False] == [breaker.allow() for _ in range(2)]
+
+
 def test_a_call_from_before_it_opened_does_not_close_it() -> None:
     """A late success says nothing about now."""
     breaker = Breaker(1, clock=Clock())
@@ -93,7 +111,7 @@ def test_a_call_from_before_it_opened_does_not_close_it() -> None:
     assert "open" == state(breaker)
 
 
-@given(st.lists(st.sampled_from(["call_ok", "call_bad", "wait"]), max_size=200))
+@given(st.lists(st.sampled_from(["call_ok", "call_bad", "call_void", "wait"]), max_size=200))
 def test_whatever_happens_it_comes_back_when_calls_work_again(happenings: list[str]) -> None:
     """After any history a pause of the longest kind and one success close it."""
     clock = Clock()
@@ -102,7 +120,7 @@ def test_whatever_happens_it_comes_back_when_calls_work_again(happenings: list[s
         if one == "wait":
             clock.now += 0.7
         elif breaker.allow():
-            breaker.succeeded() if one == "call_ok" else breaker.failed()
+            {"call_ok": breaker.succeeded, "call_bad": breaker.failed, "call_void": breaker.released}[one]()
     clock.now += 8.0
 
     assert breaker.allow() is True

@@ -48,7 +48,7 @@ def triton(state: str | None, *, up: float = 1.0, heals: float = 0.0, **failed: 
         HEALS: (counter(None if state is None else heals),),
         FALLBACK: tuple(
             counter(failed.get(reason, 0.0), reason=reason)
-            for reason in ("breaker_open", "refused", "timeout", "stub_dead", "unloaded")
+            for reason in ("breaker_open", "late", "refused", "timeout", "stub_dead", "unloaded")
         ),
     }
 
@@ -88,7 +88,7 @@ def test_without_a_triton_nothing_is_seen(step: Callable[[Evidence], StepResult]
     ("since", "expected"),
     [
         (triton(None, up=0.0, refused=6.0, breaker_open=500.0), ["TritonDown"]),
-        (triton("refused", up=0.0, refused=6.0, breaker_open=500.0), ["TritonDown"]),
+        (triton("refused", up=0.0, refused=6.0, breaker_open=500.0, late=90.0), ["TritonDown"]),
         (triton("timeout", up=0.0, timeout=7.0, breaker_open=500.0), ["TritonHung"]),
         (triton("ok", heals=3.0, timeout=5.0, stub_dead=1.0), ["TritonStubDead"]),
         (triton("stub_dead", heals=1.0, timeout=5.0), ["TritonStubDead"]),

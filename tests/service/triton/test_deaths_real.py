@@ -94,7 +94,7 @@ class Running:
     def answer(self) -> str | None:
         """Ask the backend for a judgement that must be right, and return why it was not Triton's."""
         ids, mask = pad([self.local.encode(TEXT).ids])
-        got = self.backend.infer(ids, mask, NO_RECORD, 1.0)
+        got = self.backend.infer(ids, mask, NO_RECORD, 1.5)
         assert np.array_equal(self.local.forward(ids, mask), got.logits)
         return got.degraded
 
@@ -135,7 +135,7 @@ def triton(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         process = subprocess.Popen(argv, env=environment, stderr=log, start_new_session=True)
     local, _ = load_onnx(model, 0)
     client = TritonHttp("127.0.0.1", http_port, MODEL, 4)
-    backend = TritonBackend(local, client, Breaker(3, 0.2, 1.0), timeout_seconds=2.0, pad_tokens=512)
+    backend = TritonBackend(local, client, Breaker(3, 0.2, 1.0), timeout_seconds=0.9, pad_tokens=512)
     running = Running(process, http_port, metrics_port, admin_port, work, local, backend)
     try:
         running.until(running.well)

@@ -21,8 +21,13 @@ def shown_url(url: str) -> str:
     Args:
         url: The whole address.
     """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname or '?'}" + (f":{parts.port}" if parts.port else "") + "/..."
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    # The error's text would hold what is wrong, which may be a secret.
+    except ValueError:
+        return "an address that cannot be read"
+    return f"{parts.scheme}://{parts.hostname or '?'}{port}/..."
 
 
 @dataclass(frozen=True)

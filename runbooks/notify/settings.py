@@ -80,7 +80,15 @@ class NotifySettings(BaseSettings):
         text = value.get_secret_value() if isinstance(value, SecretStr) else str(value or "")
         if not text:
             return ""
-        parts = urlsplit(text)
+        try:
+            parts = urlsplit(text)
+            # Reading the port is what checks it.
+            known = parts.port is None or parts.port > 0
+        except ValueError:
+            known = False
+        if not known:
+            # Neither the text nor what the error says of it is repeated.
+            raise ValueError("must be an address that can be read, with a port of 1 to 65535 or none")
         if (parts.hostname or "").endswith(".invalid"):
             return ""
         if parts.scheme not in ("http", "https") or not parts.hostname:

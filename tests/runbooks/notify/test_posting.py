@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from runbooks.notify.links import shown_url
 from runbooks.notify.outcome import Request
 from runbooks.notify.posting import post
 from tests.runbooks.notify.conftest import Answer, Receiver
@@ -88,3 +89,13 @@ def test_what_is_no_address_is_refused(url: str) -> None:
 
     assert "refused" == outcome.state
     assert "secret" not in outcome.detail
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:99999/secret", "http://127.0.0.1:abc/secret", "http://[bad/secret"])
+def test_an_address_that_cannot_be_read_is_an_outcome(url: str) -> None:
+    """And no exception: whoever posts is promised one."""
+    outcome = post(Request(url, b"{}"), seconds=1)
+
+    assert outcome.state in {"refused", "retry"}
+    assert "secret" not in outcome.detail
+    assert "an address that cannot be read" == shown_url(url)

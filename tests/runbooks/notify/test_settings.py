@@ -63,6 +63,11 @@ def test_the_placeholders_of_grafanas_variables_are_unset_ones(monkeypatch: pyte
     [
         ({"SLACK_URL": "hooks.slack.com/hush"}, "INFERDECK_NOTIFY_SLACK_URL: must be an address that starts with"),
         ({"GRAFANA_URL": "http://me:hush@grafana.example"}, "INFERDECK_NOTIFY_GRAFANA_URL: must hold no password"),
+        ({"SLACK_URL": "http://hooks.example:99999/hush"}, "INFERDECK_NOTIFY_SLACK_URL: must be an address that can"),
+        ({"WEBHOOK_URL": "http://me:hush"}, "INFERDECK_NOTIFY_WEBHOOK_URL: must be an address that can be read"),
+        ({"FEISHU_URL": "http://[hush/"}, "INFERDECK_NOTIFY_FEISHU_URL: must be an address that can be read"),
+        ({"GRAFANA_URL": "http://grafana:hush/"}, "INFERDECK_NOTIFY_GRAFANA_URL: must be an address that can"),
+        ({"GRAFANA_API_URL": "http://grafana:99999"}, "INFERDECK_NOTIFY_GRAFANA_API_URL: must be an address that can"),
         ({"MOST_TRIES": "0"}, "INFERDECK_NOTIFY_MOST_TRIES: "),
         ({"EMAIL_TO": "a@example.org"}, "INFERDECK_NOTIFY_SMTP_HOST and INFERDECK_NOTIFY_EMAIL_FROM"),
         ({"SMTP_USER": "me", "SMTP_STARTTLS": "false"}, "set INFERDECK_NOTIFY_SMTP_STARTTLS=true"),

@@ -9,6 +9,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.rows import Mask, Rows
+from runbooks.steps.concentration import most_beyond_its_share
 
 __all__ = ["field", "one_client", "others_refused", "refused_rise", "refused_share"]
 
@@ -82,19 +83,7 @@ def _guilty(evidence: Evidence, rows: Rows) -> tuple[str, str, Mask, float] | No
     broken = _broken(rows) & inside
     if broken.sum() < LEAST_REFUSED:
         return None
-    best: tuple[str, str, Mask, float] | None = None
-    for column in COLUMNS:
-        values = rows.labels.get(column)
-        if values is None:
-            continue
-        value, count = Counter(values[broken].tolist()).most_common(1)[0]
-        mine = values == value
-        usual = float((mine & inside & ~broken).sum()) / max(float((inside & ~broken).sum()), 1.0)
-        beyond = (count / float(broken.sum()) - usual) / max(1.0 - usual, 1e-9)
-        # Of equal ones the first stays: a release can be called back, a browser cannot.
-        if best is None or beyond > best[3] + 0.05:
-            best = (column, str(value) or "(absent)", np.asarray(mine), beyond)
-    return best
+    return most_beyond_its_share(rows, broken, inside & ~broken, COLUMNS)
 
 
 def one_client(evidence: Evidence) -> StepResult:

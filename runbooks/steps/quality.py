@@ -9,6 +9,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.rows import Mask, Rows
+from runbooks.steps.concentration import most_beyond_its_share
 
 __all__ = ["low_rise", "low_share", "one_client", "others_low", "reason"]
 
@@ -68,19 +69,7 @@ def _guilty(evidence: Evidence, rows: Rows) -> tuple[str, str, Mask, float] | No
     low = _low(rows) & inside
     if low.sum() < LEAST_LOW:
         return None
-    best: tuple[str, str, Mask, float] | None = None
-    for column in COLUMNS:
-        values = rows.labels.get(column)
-        if values is None:
-            continue
-        value, count = Counter(values[low].tolist()).most_common(1)[0]
-        mine = np.asarray(values == value)
-        usual = float((mine & inside & ~low).sum()) / max(float((inside & ~low).sum()), 1.0)
-        beyond = (count / float(low.sum()) - usual) / max(1.0 - usual, 1e-9)
-        # Of equal ones the first stays: a release can be called back, a browser cannot.
-        if best is None or beyond > best[3] + 0.05:
-            best = (column, str(value) or "(absent)", mine, beyond)
-    return best
+    return most_beyond_its_share(rows, low, inside & ~low, COLUMNS)
 
 
 def one_client(evidence: Evidence) -> StepResult:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
 
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.rows import OUTCOMES, Mask, Rows
+from runbooks.steps.concentration import most_beyond_its_share
 
 __all__ = ["answers_slower", "left_rise", "left_share", "one_client", "same_time"]
 
@@ -101,17 +100,8 @@ def one_client(evidence: Evidence) -> StepResult:
     left = _left(rows) & inside
     if left.sum() < LEAST_LEFT:
         return StepResult(step, None, "ring", query, "too few callers left")
-    best: tuple[float, str] | None = None
-    for column in COLUMNS:
-        values = rows.labels.get(column)
-        if values is None:
-            continue
-        value, count = Counter(values[left].tolist()).most_common(1)[0]
-        others = inside & ~left
-        usual = float(((values == value) & others).sum()) / max(float(others.sum()), 1.0)
-        beyond = (count / float(left.sum()) - usual) / max(1.0 - usual, 1e-9)
-        # Of equal ones the first stays: a release can be called back, a browser cannot.
-        if best is None or beyond > best[0] + 0.05:
-            best = beyond, f"{column} = {value or '(absent)'} leaves"
-    value_or_none, detail = best or (None, "no column tells clients apart")
-    return StepResult(step, value_or_none, "ring", query, detail)
+    found = most_beyond_its_share(rows, left, inside & ~left, COLUMNS)
+    if found is None:
+        return StepResult(step, None, "ring", query, "no column tells clients apart")
+    column, value, _, beyond = found
+    return StepResult(step, beyond, "ring", query, f"{column} = {value} leaves")

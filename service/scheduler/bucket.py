@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
+from typing import Final
+
+__all__ = ["SharedLimit", "TokenBucket"]
+
+_RESERVED: Final = 0.1
+"""Share of the limit that VIPs cannot use up: enough that nobody starves, and little beside what VIPs may need."""
 
 
 class TokenBucket:
@@ -40,3 +45,29 @@ class TokenBucket:
             self._tokens -= 1.0
             return 0.0
         return (1.0 - self._tokens) / self.rate
+
+
+class SharedLimit:
+    """A limit for all, of which VIPs, who are never held back, leave a tenth to the others.
+
+    Args:
+        rate: Requests a second; 0 lets everything pass.
+        now: The time in seconds, on the clock of `take`.
+    """
+
+    def __init__(self, rate: float, now: float) -> None:
+        self._common = TokenBucket(rate * (1 - _RESERVED), now)
+        self._reserved = TokenBucket(rate * _RESERVED, now)
+
+    def take(self, now: float, *, vip: bool) -> float:
+        """Let one request in.
+
+        Args:
+            now: The time in seconds.
+            vip: Whether it is a VIP's.
+
+        Returns:
+            0 if it may pass, else the seconds until one may.
+        """
+        wait = self._common.take(now, forced=vip)
+        return min(wait, self._reserved.take(now)) if wait else 0.0

@@ -21,7 +21,7 @@ from service.backend import Answer, Backend
 from service.executor import Executor
 from service.recording import RequestRecord
 from service.scheduler.batch_call import BatchCall, BatchStage, Result
-from service.scheduler.bucket import TokenBucket
+from service.scheduler.bucket import SharedLimit
 from service.scheduler.lanes import Lane, LaneRules, Lanes
 from service.scheduler.memory import MemoryGate
 from service.scheduler.patience import Patience, Receive
@@ -86,7 +86,7 @@ class Scheduler:
         self.gate = gate or MemoryGate()
         self.clock = clock
         self._deadline_ns = int(rules.deadline_seconds * 1e9)
-        self._bucket = TokenBucket(rules.rate, clock() / 1e9)
+        self._limit = SharedLimit(rules.rate, clock() / 1e9)
         # Before any pace is known one batch may wait ahead of each thread.
         self._slots = executor.threads * (1 + (rules.ahead_seconds > 0))
         # One thread is left to the others, if there are two.
@@ -116,13 +116,13 @@ class Scheduler:
         Raises:
             DeadlineExceeded: If the answer is not there in time.
             Disconnected: If the client went away.
-            RateLimited: If there are more a second than may be; VIPs count, and are not held back.
+            RateLimited: If there are more a second than may be; VIPs count, and are not held back, and leave a tenth.
             Overloaded: If its queue is full.
             Exception: What the backend raised.
         """
         self._backend = backend
         lane = ticket.lane
-        if wait := self._bucket.take(ticket.entered_ns / 1e9, forced=lane == "vip"):
+        if wait := self._limit.take(ticket.entered_ns / 1e9, vip=lane == "vip"):
             raise RateLimited(wait)
         if not self.lanes.put(lane, ticket):
             raise Overloaded(self._drain_seconds(lane))

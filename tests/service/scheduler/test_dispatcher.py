@@ -209,9 +209,10 @@ async def test_full_queue_says_when_to_come_back(fake_backend: Any, until: Any) 
 
 
 async def test_rate_counts_vips_and_holds_back_the_others(fake_backend: Any) -> None:
-    """What VIPs take the others miss."""
+    """What VIPs take the others miss, but for what is kept for them."""
     with running(wait_seconds=0, batch_size=1, rate=2.0) as scheduler:
         for _ in range(3):
             await asked(scheduler, fake_backend, "x", "vip")
+        await asked(scheduler, fake_backend, "x")
         with pytest.raises(RateLimited):
             await asked(scheduler, fake_backend, "x")

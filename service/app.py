@@ -29,6 +29,7 @@ from service.filters.chain import FilterChain, open_chain
 from service.identity import commit
 from service.loading import load_onnx
 from service.plugins import load_middleware
+from service.postprocess.confidence import InProcess, Postprocess
 from service.predict import Predictor
 from service.recorder_link import RecorderLink
 from service.scheduler.assemble import priority_rule, scheduler
@@ -88,6 +89,14 @@ def _behind_triton(local: OnnxBackend, settings: Settings) -> Backend:
     )
 
 
+def _postprocess(settings: Settings) -> Postprocess:
+    if settings.postprocess_socket is None:
+        return InProcess()
+    from service.postprocess.remote import OverSocket
+
+    return OverSocket(settings.postprocess_socket, settings.postprocess_timeout_seconds)
+
+
 def _filters(settings: Settings) -> FilterChain:
     state = os.environ.get("INFERDECK_STATE_DIR")
     folder = settings.records_dir or (Path(state) / RECORDS if state else None)
@@ -123,6 +132,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
         finally:
             worker.stop()
             filters.close()
+            await postprocess.close()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     middleware = [load_middleware(name) for name in settings.middleware]
@@ -139,9 +149,11 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     worker = Worker(settings, functools.partial(load, settings), link, build)
     app.state.worker = worker
     filters = app.state.filters = _filters(settings)
+    postprocess = _postprocess(settings)
+    queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage)
     endpoint = SentimentEndpoint(
         worker.lifecycle,
-        Predictor(scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage), link.drift),
+        Predictor(queues, link.drift, postprocess),
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
         filters=filters,
         record=link.record,
@@ -149,6 +161,13 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     )
     app.router.routes.append(_NamedRoute("/v1/sentiment", endpoint, methods=["POST"]))
     app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))
+
+    _tell_errors(app, link)
+    return app
+
+
+def _tell_errors(app: FastAPI, link: RecorderLink) -> None:
+    """Answer in the contract's shape where the framework would in its own."""
 
     async def routing_error(_request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
@@ -160,7 +179,6 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
 
     app.add_exception_handler(HTTPException, routing_error)
     app.add_exception_handler(Exception, routing_error)
-    return app
 
 
 async def _contract(_request: Request) -> Response:

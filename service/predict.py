@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from service.backend import Backend
 from service.body_limit import Disconnected
 from service.errors import Refusal
+from service.postprocess.confidence import InProcess, Postprocess
 from service.recording import RequestRecord
 from service.scheduler.dispatcher import Scheduler
 from service.scheduler.patience import Receive
 from service.scheduler.ticket import DeadlineExceeded, Overloaded, RateLimited
 
-__all__ = ["Degraded", "Judgement", "Predictor", "softmax"]
+__all__ = ["Degraded", "Judgement", "Predictor"]
 
 Degraded = Literal["deadline", "queue_full", "model_error", "fallback"]
 
@@ -50,26 +51,24 @@ _UNHEARD: Final[dict[str, Judgement]] = {
 }
 
 
-def softmax(logits: Sequence[float], temperature: float) -> list[float]:
-    """Return the probabilities of logits divided by the temperature; finite logits of any size are fine."""
-    # Plain floats: three numbers are done before numpy has checked its arguments.
-    top = max(logits)
-    weights = [math.exp((value - top) / temperature) for value in logits]
-    total = sum(weights)
-    return [weight / total for weight in weights]
-
-
 class Predictor:
     """Judges texts by handing them to the scheduler.
 
     Args:
         scheduler: Decides when a text comes to the model.
         drift: Returns what rows tell of the inputs' drift from the training, if anything is known.
+        postprocess: Makes a verdict of logits.
     """
 
-    def __init__(self, scheduler: Scheduler, drift: Callable[[], Mapping[str, float]] = dict) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        drift: Callable[[], Mapping[str, float]] = dict,
+        postprocess: Postprocess | None = None,
+    ) -> None:
         self._scheduler = scheduler
         self._drift = drift
+        self._postprocess = postprocess or InProcess()
 
     async def judge(
         self,
@@ -112,22 +111,23 @@ class Predictor:
                 record.set(error_type=type(error).__name__, batch_id=ticket.batch_id)
                 return self._unheard("model_error", record)
             stage.set(queue_wait_ns=ticket.waited_ns)
-        with record.stage("postprocess.confidence"):
-            probabilities = softmax(answer.logits[0].tolist(), backend.temperature)
-            confidence = max(probabilities)
-            label = backend.labels[probabilities.index(confidence)]
+        with record.stage("postprocess.confidence") as stage:
+            logits = answer.logits[0].tolist()
+            verdict, where = await self._postprocess.judge(logits, backend.temperature, backend.labels)
+            if where != "process":
+                stage.set(where=where)
             record.set(
                 tokens=ticket.tokens,
-                confidence=confidence,
-                label=label,
+                confidence=verdict.confidence,
+                label=verdict.label,
                 model_version=answer.version,
                 batch_id=ticket.batch_id,
                 **self._drift(),
             )
         if answer.degraded is not None:
             record.degraded("fallback")
-            return Judgement(label, confidence, "fallback")
-        return Judgement(label, confidence)
+            return Judgement(verdict.label, verdict.confidence, "fallback")
+        return Judgement(verdict.label, verdict.confidence)
 
     def _unheard(self, reason: Literal["deadline", "queue_full", "model_error"], record: RequestRecord) -> Judgement:
         record.degraded(reason)

@@ -57,7 +57,7 @@ def define_stages(*, triton: bool = False) -> None:
         device_type=str,
         model_version=str,
     )
-    define_stage("postprocess.confidence")
+    define_stage("postprocess.confidence", where=str)
 
 
 def _define_triton() -> None:

@@ -75,6 +75,8 @@ class Settings(BaseSettings):
     batch_wait_seconds: _Seconds
     knee_rps: float = Field(ge=0, le=1e6, allow_inf_nan=False)
     knee_share: float = Field(gt=0, le=1)
+    postprocess_socket: Path | None
+    postprocess_timeout_seconds: _Seconds
     keep_alive_seconds: int = Field(ge=1, le=3600)
     shutdown_seconds: int = Field(ge=1, le=3600)
     live_tick_limit_seconds: _Seconds
@@ -119,6 +121,7 @@ class Settings(BaseSettings):
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that tell two configurations apart; which port or host it is does not matter."""
         places = {"host", "port", "admin_host", "admin_port", "triton_host", "triton_port", "records_dir"}
+        places |= {"postprocess_socket"}
         told = self.model_dump_json(exclude=places)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 

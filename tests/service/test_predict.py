@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.executor import Executor
-from service.predict import Predictor, softmax
+from service.postprocess.confidence import softmax
+from service.predict import Predictor
 from service.recorder_link import RecorderLink
 from service.recording import Attribute, StageHandle
 from service.scheduler.dispatcher import Scheduler, SchedulerRules

@@ -262,9 +262,10 @@ async def test_queue_and_its_depth_are_in_the_row(serve: Any, rows: Any, good: d
 async def test_refusal_for_want_of_room_leaves_a_row(serve: Any, rows: Any, good: dict[str, str]) -> None:
     """Why it was refused, and in which queue it would have been."""
     async with serve(knee_rps=1, knee_share=1) as (client, _app):
-        statuses = [(await client.post(URL, json=good)).status_code for _ in range(2)]
+        statuses = [(await client.post(URL, json=good)).status_code for _ in range(3)]
     found = rows()
-    assert statuses == [200, 429]
-    assert found.outcomes() == ["ok", "refused"]
-    assert found.text("reason") == ["", "rate_limited"]
-    assert found.text("scheduler.dispatch/queue") == ["normal", "normal"]
+    # One at once, and one of those that VIPs leave to the others.
+    assert statuses == [200, 200, 429]
+    assert found.outcomes() == ["ok", "ok", "refused"]
+    assert found.text("reason") == ["", "", "rate_limited"]
+    assert found.text("scheduler.dispatch/queue") == ["normal"] * 3

@@ -21,6 +21,9 @@ __all__ = ["KeepBudget", "KeepRules", "keep_reasons"]
 
 UPSTREAM_SAMPLED: Final = 2
 LOW_QUALITY: Final = 4
+# Attributes of the request itself (docs/architecture.md, section 2).
+CANARY_DIFFERENCE: Final = "request/canary_difference"
+DRIFT_WEIGHT: Final = "request/confidence_weight"
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,10 @@ class KeepRules:
         low_confidence: Answers with a confidence below this are kept; 0 keeps none for it.
         first: So many requests after a worker's start are kept, whatever they are.
         upstream: Whether a caller's sampled flag is followed.
+        drift_share: Share of the requests that were answered while a drift lasted, by the trace id as *share* is: a
+            drift lasts hours, and each of its requests is as good an example as the next.
+        canary_difference: Whether answers are kept to which another version of the model answered otherwise.
+        errors, degraded, low_quality, unfinished: Whether these are kept.
     """
 
     share: float = 0.01
@@ -42,6 +49,12 @@ class KeepRules:
     low_confidence: float = 0.0
     first: int = 10
     upstream: bool = True
+    drift_share: float = 0.1
+    canary_difference: bool = True
+    errors: bool = True
+    degraded: bool = True
+    low_quality: bool = True
+    unfinished: bool = True
 
 
 def keep_reasons(rows: npt.NDArray[Any], rules: KeepRules) -> npt.NDArray[np.int64]:
@@ -53,26 +66,40 @@ def keep_reasons(rows: npt.NDArray[Any], rules: KeepRules) -> npt.NDArray[np.int
     """
     outcome, flags = rows["outcome"], rows["flags"]
     limits = np.array([round(rules.slow_seconds.get(bucket, 1.5) * 1e9) for bucket in INPUT_BUCKETS], dtype=np.uint64)
-    # share 1.0 would be 2**64, which no 64-bit number holds.
-    bound = np.uint64(min(int(rules.share * 2**64), 2**64 - 1))
     # An absent confidence is NaN, and NaN is below nothing: such a row is not kept for it.
     with np.errstate(invalid="ignore"):
         unsure = rows["confidence"] < rules.low_confidence
     rule_holds = {
-        "error": outcome == OUTCOMES.index("error"),
-        "degraded": outcome == OUTCOMES.index("degraded"),
-        "low_quality": (flags & LOW_QUALITY) != 0,
+        "error": (outcome == OUTCOMES.index("error")) & rules.errors,
+        "degraded": (outcome == OUTCOMES.index("degraded")) & rules.degraded,
+        "low_quality": (flags & LOW_QUALITY != 0) & rules.low_quality,
         "low_confidence": unsure,
+        "canary_difference": (_column(rows, CANARY_DIFFERENCE, 0) == 1) & rules.canary_difference,
         "slow": rows["duration_ns"] >= limits[bucket_index(rows["input_length"])],
         "upstream": (flags & UPSTREAM_SAMPLED != 0) & rules.upstream,
         "first": rows["seq"] < rules.first,
-        "random": (rows["trace_lo"] < bound) | (rules.share >= 1.0),
+        # The weight is 1 without a drift, and NaN where nobody told of one.
+        "drift": (_column(rows, DRIFT_WEIGHT, 1.0) < 1.0) & _drawn(rows, rules.drift_share),
+        "random": _drawn(rows, rules.share),
     }
     # From the last rule to the first, so that the first one that holds is what stays.
     chosen = np.full(len(rows), -1, dtype=np.int64)
     for reason in reversed([reason for reason in KEPT_REASONS if reason in rule_holds]):
         chosen[rule_holds[reason]] = KEPT_REASONS.index(reason)
     return chosen
+
+
+def _column(rows: npt.NDArray[Any], name: str, absent: float) -> npt.NDArray[Any]:
+    """Return a column that only some services have, or *absent* for each row."""
+    return rows[name] if name in (rows.dtype.names or ()) else np.full(len(rows), absent)
+
+
+def _drawn(rows: npt.NDArray[Any], share: float) -> npt.NDArray[np.bool_]:
+    """Return which rows are in a share of all, by their trace ids."""
+    # share 1.0 would be 2**64, which no 64-bit number holds.
+    bound = np.uint64(min(int(share * 2**64), 2**64 - 1))
+    drawn: npt.NDArray[np.bool_] = (rows["trace_lo"] < bound) | (share >= 1.0)
+    return drawn
 
 
 class KeepBudget:

@@ -109,9 +109,11 @@ KEPT_REASONS: Final = (
     "unfinished",
     "low_quality",
     "low_confidence",
+    "canary_difference",
     "slow",
     "upstream",
     "first",
+    "drift",
     "random",
 )
 

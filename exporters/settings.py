@@ -39,7 +39,14 @@ class ExporterSettings(BaseSettings):
         keep_first: So many requests after a worker's start are sent.
         keep_upstream: Whether a caller's sampled flag is followed.
         keep_low_confidence: Answers with less confidence are sent; 0 for none.
-        keep_slow_seconds: Per length class, from when a request is slow.
+        keep_slow_seconds: Per length class, from when a request is slow, as JSON; a class that is left out keeps its
+            objective.
+        keep_errors: Whether requests that failed are sent.
+        keep_degraded: Whether degraded answers are sent.
+        keep_unfinished: Whether requests are sent that their worker's death left unfinished.
+        keep_low_quality: Whether requests with input of low quality are sent.
+        keep_canary_difference: Whether requests are sent that another version of the model answered otherwise.
+        keep_drift: Random share of the requests answered while a drift lasts, 0 to 1.
         last_flight_files: Ring files of dead workers that are kept for look-up.
         last_flight_bytes: Bytes that these may take, together.
         archive: Whether rows are kept on disk, in `<state_dir>/archive`, for look-ups hours later.
@@ -86,6 +93,12 @@ class ExporterSettings(BaseSettings):
     keep_upstream: bool = True
     keep_low_confidence: float = Field(default=0.0, ge=0, le=1)
     keep_slow_seconds: dict[str, float] = Field(default_factory=lambda: {**OBJECTIVES_SECONDS, "unknown": 1.5})
+    keep_errors: bool = True
+    keep_degraded: bool = True
+    keep_unfinished: bool = True
+    keep_low_quality: bool = True
+    keep_canary_difference: bool = True
+    keep_drift: float = Field(default=0.1, ge=0, le=1)
     last_flight_files: int = Field(default=16, ge=0, le=10_000)
     last_flight_bytes: int = Field(default=512 << 20, ge=0)
     archive: bool = True
@@ -113,7 +126,9 @@ class ExporterSettings(BaseSettings):
         """Refuse a length class that does not exist."""
         if unknown := set(value) - set(INPUT_BUCKETS):
             raise ValueError(f"unknown length class {sorted(unknown)[0]!r}; there are {', '.join(INPUT_BUCKETS)}")
-        return value
+        if not all(0 <= seconds < 1e6 for seconds in value.values()):
+            raise ValueError("seconds must be from 0 to a million")
+        return {**OBJECTIVES_SECONDS, "unknown": 1.5, **value}
 
     @field_validator("otlp_endpoint")
     @classmethod
@@ -161,4 +176,10 @@ class ExporterSettings(BaseSettings):
             low_confidence=self.keep_low_confidence,
             first=self.keep_first,
             upstream=self.keep_upstream,
+            drift_share=self.keep_drift,
+            canary_difference=self.keep_canary_difference,
+            errors=self.keep_errors,
+            degraded=self.keep_degraded,
+            low_quality=self.keep_low_quality,
+            unfinished=self.keep_unfinished,
         )

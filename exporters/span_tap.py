@@ -95,6 +95,8 @@ class SpanTap:
     def offer_unfinished(self, header: Header, requests: Sequence[OpenRequest], ended_unix_ns: int) -> Totals:
         """Queue the requests that a dead worker never ended: all of them, for each is a fault."""
         counts = Totals()
+        if not self._rules.unfinished:
+            return counts
         resource = resource_bytes(resource_attributes(header, self._version))
         for request in requests:
             self._sender.put(Parcel(resource, open_span(request, ended_unix_ns), 1))

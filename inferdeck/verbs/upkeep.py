@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from inferdeck.result import Outcome
+from inferdeck.setting_help import ExporterCommand
 from inferdeck.verbs.common import reports
 
 __all__ = ["build", "check", "doctor", "export", "train"]
@@ -131,14 +132,14 @@ def train(*, out: Path | None, quiet: bool) -> Outcome:
     return Outcome(payload, 0, lambda console: console.print(f"model in {folder}", markup=False))
 
 
-@click.command(short_help="Run the exporter: rows in, metrics and spans out.")
+@click.command(cls=ExporterCommand, short_help="Run the exporter: rows in, metrics and spans out.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; the settings' by default.")
 @click.option("--host", help="Address to bind; 127.0.0.1 by default.")
 def export(port: int | None, host: str | None) -> int:
     r"""Run the exporter in the foreground: rows in, metrics and spans out.
 
-    Settings are INFERDECK_EXPORTER_* variables and INFERDECK_RING_DIR; without the latter the only service
-    that records without a stack is followed.
+    Settings are variables, listed below; without INFERDECK_RING_DIR the only service that records without a
+    stack is followed.
 
     \b
     Examples:

@@ -12,12 +12,16 @@ from exporters.labels import KEPT_REASONS
 from probes.schema import FIXED_COLUMNS, KINDS
 
 DTYPE = np.dtype([(column.name, KINDS[column.kind].dtype) for column in FIXED_COLUMNS])
+TOLD = np.dtype([*DTYPE.descr, ("request/canary_difference", "u1"), ("request/confidence_weight", "f8")])
 NEVER_RANDOM = {"trace_lo": 2**64 - 1, "seq": 1000, "input_length": 50, "confidence": 0.9}
 
 
 def rows_of(**values: Any) -> np.ndarray[Any, Any]:
     """One row that nothing keeps, changed by *values*."""
-    rows = np.zeros(1, dtype=DTYPE)
+    rows = np.zeros(1, dtype=TOLD if "/" in "".join(values) else DTYPE)
+    if "/" in "".join(values):
+        rows["request/confidence_weight"] = np.nan
+        rows["request/canary_difference"] = 255
     for name, value in (NEVER_RANDOM | values).items():
         rows[name] = value
     return rows
@@ -69,10 +73,41 @@ def test_share_one_keeps_all_and_zero_none() -> None:
     assert (keep_reasons(rows, KeepRules(share=0.0)) < 0).all()
 
 
-def test_upstream_and_first_can_be_switched_off() -> None:
+@pytest.mark.parametrize(
+    ("values", "off"),
+    [
+        ({"flags": 2}, {"upstream": False}),
+        ({"seq": 0}, {"first": 0}),
+        ({"outcome": 2}, {"errors": False}),
+        ({"outcome": 3}, {"degraded": False}),
+        ({"flags": 4}, {"low_quality": False}),
+        ({"request/canary_difference": 1}, {"canary_difference": False}),
+        ({"request/confidence_weight": 0.5, "trace_lo": 0}, {"drift_share": 0.0, "share": 0.0}),
+    ],
+)
+def test_each_rule_can_be_switched_off(values: dict[str, Any], off: dict[str, Any]) -> None:
     """The rules are settings."""
-    rows = rows_of(flags=2, seq=0)
-    assert keep_reasons(rows, KeepRules(upstream=False, first=0))[0] == -1
+    assert keep_reasons(rows_of(**values), KeepRules())[0] >= 0
+    assert keep_reasons(rows_of(**values), KeepRules(**off))[0] == -1
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({"request/canary_difference": 1}, "canary_difference"),
+        ({"request/canary_difference": 0}, None),
+        ({"request/canary_difference": 255}, None),
+        ({"request/confidence_weight": 0.6, "trace_lo": 2**62}, "drift"),
+        ({"request/confidence_weight": 0.6, "trace_lo": 2**63 + 1}, None),
+        ({"request/confidence_weight": 1.0, "trace_lo": 2**62}, None),
+        ({"request/confidence_weight": float("nan"), "trace_lo": 2**62}, None),
+        ({"request/confidence_weight": 0.6, "request/canary_difference": 1, "trace_lo": 0}, "canary_difference"),
+    ],
+)
+def test_what_only_some_services_tell_keeps_too(values: dict[str, Any], reason: str | None) -> None:
+    """A canary's other answer, and a share of what was answered while a drift lasted; 255 and NaN are no answer."""
+    index = int(keep_reasons(rows_of(**values), KeepRules(drift_share=0.5))[0])
+    assert reason == (KEPT_REASONS[index] if index >= 0 else None)
 
 
 ERROR, SLOW, RANDOM = (KEPT_REASONS.index(reason) for reason in ("error", "slow", "random"))

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from exporters.keep import KeepRules
+from exporters.labels import KEPT_REASONS
 from exporters.settings import ExporterSettings
 
 
@@ -22,7 +24,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     settings = ExporterSettings()
     assert (settings.ring_dir, settings.state_dir, settings.port) == (Path("/r"), Path("/s"), 0)
     assert settings.keep_rules().share == 0.5
-    assert settings.keep_rules().slow_seconds == {"short": 0.1}
+    assert settings.keep_rules().slow_seconds == {"short": 0.1, "medium": 0.8, "long": 1.5, "unknown": 1.5}
     assert settings.otlp_endpoint == "http://127.0.0.1:4318"
 
 
@@ -60,12 +62,45 @@ def test_loopback_needs_none(host: str) -> None:
         ("tick_seconds", 0),
         ("otlp_endpoint", "localhost:4318"),
         ("keep_slow_seconds", {"tiny": 1}),
+        ("keep_slow_seconds", {"short": float("nan")}),
+        ("keep_drift", 2),
     ],
 )
 def test_bad_values_are_refused(field: str, value: object) -> None:
     """The message names the field."""
     with pytest.raises(ValidationError, match=field):
         ExporterSettings(**{field: value})  # type: ignore[arg-type]
+
+
+def test_every_rule_that_keeps_is_a_setting() -> None:
+    """Each reason of telemetry_traces_kept_total can be switched off by the environment alone."""
+    off = ExporterSettings(
+        keep_share=0,
+        keep_first=0,
+        keep_upstream=False,
+        keep_low_confidence=0,
+        keep_slow_seconds=dict.fromkeys(("short", "medium", "long", "unknown"), 999_999),
+        keep_errors=False,
+        keep_degraded=False,
+        keep_unfinished=False,
+        keep_low_quality=False,
+        keep_canary_difference=False,
+        keep_drift=0,
+    )
+    assert len(off.model_fields_set) == len(KEPT_REASONS)
+    assert off.keep_rules() == KeepRules(
+        share=0,
+        slow_seconds=dict.fromkeys(("short", "medium", "long", "unknown"), 999_999),
+        low_confidence=0,
+        first=0,
+        upstream=False,
+        drift_share=0,
+        canary_difference=False,
+        errors=False,
+        degraded=False,
+        low_quality=False,
+        unfinished=False,
+    )
 
 
 def test_secrets_are_not_shown() -> None:

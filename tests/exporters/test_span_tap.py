@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from exporters.keep import KeepBudget, KeepRules
+from exporters.rows import open_requests
 from exporters.sender import Answer, Sender
 from exporters.span_tap import SpanTap
 from exporters.totals import Totals
@@ -63,3 +64,44 @@ def test_what_is_over_the_budget_is_not_sent_and_counted_by_its_rule(
     assert ["shedding (telemetry_traces_shed_total)", "shedding no more (telemetry_traces_shed_total)"] == [
         record.getMessage().rpartition("; ")[2] for record in caplog.records
     ]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        ({"canary_difference": True}, "canary_difference"),
+        ({"canary_difference": False}, None),
+        ({"data_drift_score": 0.6, "confidence_weight": 0.4}, "drift"),
+        ({"data_drift_score": 0.2, "confidence_weight": 1.0}, None),
+    ],
+)
+def test_what_a_service_writes_of_canary_and_drift_keeps_its_rows(
+    fly: Callable[..., Flight], attributes: dict[str, bool | float], reason: str | None
+) -> None:
+    """Written by the recorder's own call, as the service does it, and read from the ring file."""
+    flight = fly()
+    record = flight.begin()
+    record.set(**attributes)
+    flight.intake.finish(record, {"type": "http"}, 200, disconnected=False)
+    tap = SpanTap(Sender(Silent(), version="0"), KeepRules(share=0.0, first=0, drift_share=1.0), "0")
+
+    counts = offered(tap, flight, 0).counters.get("telemetry_traces_kept_total", {})
+
+    assert ([(reason,)] if reason else []) == list(counts)
+
+
+def test_unfinished_requests_are_sent_unless_their_rule_is_off(fly: Callable[..., Flight]) -> None:
+    """A worker dies under one request."""
+    flight = fly()
+    flight.begin(stage="model.forward")
+    flight.die()
+    with RingFile(flight.path) as ring:
+        left = open_requests(ring, alive=False)
+        counts = [
+            SpanTap(Sender(Silent(), version="0"), KeepRules(unfinished=on), "0")
+            .offer_unfinished(ring.header, left, 0)
+            .value("telemetry_traces_kept_total", "unfinished")
+            for on in (True, False)
+        ]
+
+    assert [1, 0] == counts

@@ -21,6 +21,7 @@ def build() -> dict[str, Any]:
     """
     from alerts.load import CatalogueError, load_catalogue
     from alerts.write import write as write_alerts
+    from inferdeck.gateway_rules import write_gateway
     from inferdeck.stack.compose.configuration import write_configuration
 
     if not in_checkout():
@@ -34,7 +35,8 @@ def build() -> dict[str, Any]:
         # Dashboards first: alerts lead to their panels by the committed names.
         changed = [*write_dashboards(ROOT), *write_alerts(ROOT)]
         # what the containers of the compose stack read
-        return {"changed": [*changed, *(write_configuration(ROOT) if (ROOT / "docker").is_dir() else [])]}
+        changed += write_configuration(ROOT) if (ROOT / "docker").is_dir() else []
+        return {"changed": [*changed, *write_gateway(ROOT)]}
     except CatalogueError as error:
         raise CannotRun(str(error).partition("\n")[0], "mend the catalogue file") from error
     except ValueError as error:

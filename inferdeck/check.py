@@ -30,6 +30,7 @@ def examine(root: Path = ROOT) -> list[Check]:
     looks["dashboards"] = lambda: _dashboards(root)
     looks["uids"] = lambda: check_uids(root)
     looks["compose"] = lambda: check_compose(root)
+    looks["gateway"] = lambda: _gateway(root)
     return [check for name, look in looks.items() for check in guarded(name, look)]
 
 
@@ -39,6 +40,18 @@ def _alerts(root: Path) -> Iterator[Check]:
 
     for finding in (*check(root), *check_grafana(root)):
         yield Check(finding.name, finding.state, finding.detail, finding.mend)
+
+
+def _gateway(root: Path) -> Iterator[Check]:
+    from inferdeck.gateway_rules import GATEWAY, rules_text
+
+    path = root / GATEWAY
+    if not path.is_file():
+        yield Check("gateway: rules", "absent", f"{GATEWAY} is not here: it belongs to the checkout")
+    elif path.read_text(encoding="utf-8") != rules_text(root):
+        yield Check("gateway: rules", "fail", f"{GATEWAY} is not what openapi.yaml says", "inferdeck build")
+    else:
+        yield Check("gateway: rules", "ok", f"{GATEWAY} is what openapi.yaml says")
 
 
 def _dashboards(root: Path) -> Iterator[Check]:

@@ -8,7 +8,7 @@ cdef class IntakeCore:
     cdef public RingCore writer
     cdef public int64_t _wall_ns
     cdef public dict _methods, _devices
-    cdef public object _method_other, _routes, _errors, _agents, _releases, _sessions, _span_here
+    cdef public object _method_other, _routes, _errors, _agents, _releases, _sessions, _baggage, _span_here
     cdef uint64_t random[2]
 
     def __cinit__(self, *args, **kwargs):
@@ -32,11 +32,13 @@ cdef class IntakeCore:
         cdef OpenSlot* opened
         cdef Py_ssize_t at, size
         cdef uint8_t flags = SESSION_GENERATED
-        cdef object agent = None, release = None, device = None, parent = None, session = None
+        cdef object agent = None, release = None, device = None, parent = None, session = None, baggage = None
         cdef uint64_t hi, lo, span_id, parent_id = 0, hashed
         for name, value in scope["headers"]:
-            if PyBytes_CheckExact(name) and not 10 <= PyBytes_GET_SIZE(name) <= 16:
-                continue
+            if PyBytes_CheckExact(name):
+                size = PyBytes_GET_SIZE(name)
+                if size != 7 and not 10 <= size <= 16:
+                    continue
             if name in WANTED:  # of a repeated one, the first counts
                 if name == b"user-agent":
                     agent = value if agent is None else agent
@@ -46,6 +48,8 @@ cdef class IntakeCore:
                     device = value if device is None else device
                 elif name == b"traceparent":
                     parent = value if parent is None else parent
+                elif name == b"baggage":
+                    baggage = value if baggage is None else baggage
                 else:
                     session = value if session is None else session
         hi, lo, span_id = self.draw(), self.draw(), self.draw()
@@ -73,6 +77,15 @@ cdef class IntakeCore:
                 flags &= ~SESSION_GENERATED
             else:
                 session = None
+        elif baggage is not None:
+            carried = self._baggage[baggage]
+            if carried is not None:
+                number, session = carried
+                hashed = number
+                if session:
+                    flags &= ~SESSION_GENERATED
+                else:
+                    session = None
         method = self._methods.get(scope["method"], self._method_other)
         if core.base is NULL:
             raise ValueError("the ring is closed")

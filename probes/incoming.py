@@ -1,17 +1,21 @@
 """What the headers of a request say: trace, session, client. Pure functions over bytes; nothing here raises.
 
-Source    W3C Trace Context level 1 (traceparent); requirements row B3 (session ids); docs/architecture.md section 2.
+Source    W3C Trace Context level 1 (traceparent); W3C Baggage; requirements row B3 (session ids); docs/architecture.md
+          section 2.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Final
+from urllib.parse import unquote_to_bytes
 
 __all__ = [
     "DEVICE_TYPES",
     "METHODS",
+    "SESSION_KEY",
     "agent_family",
+    "baggage_session",
     "client_release",
     "parse_traceparent",
     "valid_session",
@@ -19,6 +23,10 @@ __all__ = [
 
 DEVICE_TYPES: Final = (b"mobile", b"web", b"app")
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+# The key in baggage under which the session goes along: OpenTelemetry's name for it.
+SESSION_KEY: Final = "session.id"
+MOST_BAGGAGE_BYTES: Final = 8192  # W3C's own limit
 
 # A pattern and not int(): that takes underscores, signs and spaces, which W3C does not.
 _TRACEPARENT = re.compile(rb"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?", re.DOTALL)
@@ -77,6 +85,24 @@ def valid_session(value: bytes) -> bool:
         value: The header's bytes.
     """
     return _SESSION.fullmatch(value) is not None
+
+
+def baggage_session(value: bytes) -> bytes:
+    """Return the session of a baggage header, percent-decoded; empty when it has none.
+
+    Args:
+        value: The header's bytes; none of more than W3C's 8,192 are looked at.
+    """
+    key = SESSION_KEY.encode()
+    # The first look spares the rest for baggage of others.
+    if len(value) > MOST_BAGGAGE_BYTES or key not in value:
+        return b""
+    for member in value.split(b","):
+        # properties after a semicolon belong to the member, not to its value
+        name, _, text = member.partition(b";")[0].partition(b"=")
+        if name.strip(b" \t") == key:
+            return unquote_to_bytes(text.strip(b" \t"))
+    return b""
 
 
 def client_release(value: bytes) -> str:

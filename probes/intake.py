@@ -1,6 +1,7 @@
 """From an ASGI scope to a record with its open slot, and back to a committed row.
 
-Bounded   1,024 session ids, releases and user agents are remembered per worker to spare their hashing and parsing.
+Bounded   1,024 session ids, releases, user agents and baggage headers are remembered per worker to spare their
+          hashing and parsing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from probes.incoming import (
     DEVICE_TYPES,
     METHODS,
     agent_family,
+    baggage_session,
     client_release,
     parse_traceparent,
     valid_session,
@@ -32,7 +34,9 @@ __all__ = ["Intake"]
 
 M64: Final = 2**64 - 1
 CACHE: Final = 1024
-WANTED: Final = frozenset({b"traceparent", b"x-session-id", b"user-agent", b"x-client-release", b"x-device-type"})
+WANTED: Final = frozenset(
+    {b"traceparent", b"x-session-id", b"user-agent", b"x-client-release", b"x-device-type", b"baggage"}
+)
 ROUTE_UNMATCHED: Final = "(unmatched)"
 
 IDS: Final = slice(FIXED_INDEX["trace_hi"], FIXED_INDEX["agent_family"] + 1)
@@ -60,6 +64,15 @@ class _Cache(dict[bytes, Any]):
         return value
 
 
+def _carried(sessions: _Cache, raw: bytes) -> tuple[int, bytes] | None:
+    """Return hash and id of the session in a baggage header; b"" for one that is no valid id, None for none."""
+    session = baggage_session(raw)
+    if not session:
+        return None
+    hashed, valid = sessions[session]
+    return hashed, session if valid else b""
+
+
 class _PlainIntake:
     """Begins and finishes records where no compiled core does."""
 
@@ -74,6 +87,7 @@ class _PlainIntake:
     _agents: _Cache
     _releases: _Cache
     _sessions: _Cache
+    _baggage: _Cache
     _span_here: Callable[[], Span | None] | None
 
     def begin(self, scope: MutableMapping[str, Any]) -> Record:
@@ -123,6 +137,12 @@ class _PlainIntake:
             if valid:
                 session = raw
                 flags &= ~FLAG_SESSION_GENERATED
+        elif b"baggage" in found:
+            carried = self._baggage[found[b"baggage"]]
+            if carried is not None:
+                hashed, session = carried
+                if session:
+                    flags &= ~FLAG_SESSION_GENERATED
         writer = self.writer
         method = self._methods.get(scope["method"], self._method_other)
         start = started_ns + self._wall_ns
@@ -209,7 +229,8 @@ class Intake(IntakeBase):
         self._agents = _Cache(lambda raw: agents[agent_family(raw)])
         self._releases = _Cache(lambda raw: releases[client_release(raw)] if client_release(raw) else 0)
         key = ring.key
-        self._sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
+        self._sessions = sessions = _Cache(lambda raw: (session_hash(key, raw), valid_session(raw)))
+        self._baggage = _Cache(lambda raw: _carried(sessions, raw))
         self._span_here = surrounding_span()
 
     def anchor(self) -> None:

@@ -9,18 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Final, NamedTuple
-from urllib.parse import unquote
 
-from probes.incoming import parse_traceparent, valid_session
+from probes.incoming import SESSION_KEY, baggage_session, parse_traceparent, valid_session
 from probes.plan import FIXED_INDEX
 from probes.record import Record
 from probes.span_ids import stage_salt, stage_span_id
 
 __all__ = ["Context", "from_headers", "kafka_headers", "trace_headers"]
 
-# The key under which the session goes along: OpenTelemetry's name for it.
-SESSION_KEY: Final = "session.id"
-MOST_BYTES: Final = 8192  # of a baggage header: W3C's own limit
 _SPAN_ID: Final = FIXED_INDEX["span_id"]
 _TRACESTATE = re.compile(r"[\x20-\x7e]{1,512}")
 
@@ -76,18 +72,6 @@ def from_headers(headers: Iterable[tuple[str | bytes, bytes | None]]) -> Context
         if value is not None:
             found.setdefault(text.lower(), value)
     upstream = parse_traceparent(found.get("traceparent", b""))
-    own = (found.get("x-session-id", b""), found.get("session_id", b""), _from_baggage(found.get("baggage", b"")))
+    own = (found.get("x-session-id", b""), found.get("session_id", b""), baggage_session(found.get("baggage", b"")))
     session = next((one.decode() for one in own if valid_session(one)), "")
     return Context(*upstream, session) if upstream else Context(session=session)
-
-
-def _from_baggage(value: bytes) -> bytes:
-    """Return the session of a baggage header, percent-decoded; empty when it has none."""
-    if len(value) > MOST_BYTES:
-        return b""
-    for member in value.decode("latin-1").split(","):
-        # properties after a semicolon belong to the member, not to its value
-        key, _, text = member.partition(";")[0].partition("=")
-        if key.strip() == SESSION_KEY:
-            return unquote(text.strip()).encode("utf-8", "replace")
-    return b""

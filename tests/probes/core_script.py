@@ -33,6 +33,8 @@ HEADERS: list[tuple[Any, Any]] = [
     *((b"x-device-type", b"mobile"), (b"x-device-type", b"toaster")),
     *((b"x-session-id", b"session-0123456789"), (b"x-session-id", b"short"), (b"x-session-id", b"")),
     *((b"x-session-id", b"y" * 3000), ("x-session-id", "text")),
+    *((b"baggage", b"a=b, session.id=session-9876543210;p=1"), (b"baggage", b"session.id=short"), (b"baggage", b"")),
+    *((b"baggage", b"a=b"), (b"baggage", b"session.id=" + b"z" * 9000), (b"baggage", b"session.id=s%zz%00%41")),
     *((b"traceparent", b"nonsense"), (b"traceparent", b"00-" + b"a" * 32 + b"-" + b"b" * 16 + b"-01")),
 ]
 

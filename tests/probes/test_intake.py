@@ -7,12 +7,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from probes import Recorder
+from probes.folder import session_hash
 from probes.reader import RingFile
+from probes.record import FLAG_SESSION_GENERATED
 
 HEADERS = st.lists(
     st.tuples(
-        st.sampled_from([b"traceparent", b"x-session-id", b"x-device-type", b"x-client-release", b"user-agent", b"x"]),
-        st.binary(max_size=80),
+        st.sampled_from([b"traceparent", b"x-session-id", b"x-device-type", b"x-client-release", b"user-agent", b"x"])
+        | st.just(b"baggage"),
+        st.binary(max_size=80) | st.binary(max_size=40).map(b"a=1,session.id=".__add__),
     ),
     max_size=12,
 )
@@ -36,6 +39,36 @@ def test_whatever_the_headers_a_request_is_begun_and_written(
     assert row["trace_hi"] or row["trace_lo"]
     assert recorder.status()["loss"] == {}
     assert 0 == len(ring.open_slots())
+
+
+SESSION, OTHER = b"session-0123456789", b"session-9876543210"
+
+
+@pytest.mark.parametrize(
+    ("headers", "session", "hashed"),
+    [
+        ([(b"baggage", b"session.id=" + SESSION)], SESSION, SESSION),
+        ([(b"baggage", b"user=1 , session.id = session-%30123456789;p=1")], SESSION, SESSION),
+        ([(b"baggage", b"session.id=" + OTHER), (b"x-session-id", SESSION)], SESSION, SESSION),
+        ([(b"x-session-id", b"no id"), (b"baggage", b"session.id=" + OTHER)], None, b"no id"),
+        ([(b"baggage", b"session.id=no%20id")], None, b"no id"),
+        ([(b"baggage", b"session.id=")], None, None),
+        ([(b"baggage", b"my-session.id=" + SESSION)], None, None),
+        ([(b"baggage", b"a=" + b"b" * 8190 + b",session.id=" + SESSION)], None, None),
+    ],
+)
+def test_the_session_comes_by_baggage_when_no_header_has_one(
+    recorder: Recorder, ring: RingFile, headers: list[tuple[bytes, bytes]], session: bytes | None, hashed: bytes | None
+) -> None:
+    """Whichever core runs; an id that is none stays findable by its hash, as one in a header does."""
+    scope: dict[str, Any] = {"method": "GET", "headers": headers}
+    intake = recorder.start()
+    for _ in range(2):  # the second time from what is remembered
+        intake.finish(intake.begin(scope), scope, 200, False)
+    for row in ring.read().rows:
+        trace = f"{row['trace_hi']:016x}{row['trace_lo']:016x}".encode()
+        assert (session or trace, session is None) == (row["session"], bool(row["flags"] & FLAG_SESSION_GENERATED))
+        assert row["session_hash"] == (row["trace_lo"] if hashed is None else session_hash(intake.ring.key, hashed))
 
 
 @pytest.mark.parametrize(

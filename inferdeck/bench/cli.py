@@ -114,6 +114,25 @@ def serve(*, rounds: int, seconds: int, quiet: bool) -> Outcome:
 
 
 @bench.command()
+@click.option("--rounds", type=click.IntRange(2, 1000), default=20, show_default=True, help="Of 200 verdicts each.")
+@reports
+def postprocess(*, rounds: int, quiet: bool) -> Outcome:
+    """Time a verdict, from logits to label and confidence, in process and over the Unix socket of a second app.
+
+    \b
+    Examples:
+      inferdeck bench postprocess
+      inferdeck --json bench postprocess --rounds 50
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.postprocess import draw_postprocess, run_postprocess
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench postprocess", quiet=quiet) as progress:
+        payload = run_postprocess(rounds, progress)
+    return Outcome(payload, 0, lambda console: draw_postprocess(payload, console))
+
+
+@bench.command()
 @click.option(
     "--records", type=click.IntRange(1000, 10_000_000), default=1_000_000, show_default=True, help="Requests to write."
 )

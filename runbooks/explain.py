@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from exporters.trace_view import OUTSIDE_STAGES, SpanView, TraceView
 from runbooks.impact import iso
@@ -125,8 +126,15 @@ def _usual(view: TraceView, rows: Rows | None) -> _Usual | None:
     if same.sum() < LEAST_NORMAL_ROWS:
         return None
     # Medians over all of them: slow ones are a minority, or there is no "usual" to speak of.
-    stages = {place: float(np.median(seconds[same])) for place, seconds in rows.self_times().items()}
-    return _Usual(float(np.median(rows.duration_s[same])), stages)
+    stages = {place: _median(seconds[same]) for place, seconds in rows.self_times().items()}
+    return _Usual(_median(rows.duration_s[same]), stages)
+
+
+def _median(values: npt.NDArray[np.float64]) -> float:
+    """Return the median of some values, NaN if one is; numpy's own loads its masked arrays, 30 ms of a command."""
+    ordered = np.sort(values)
+    middle = len(ordered) // 2
+    return float((ordered[middle] + ordered[~middle]) / 2 if ordered[-1] == ordered[-1] else np.nan)
 
 
 def _blocked(view: TraceView, rows: Rows | None, lost: float) -> str:

@@ -19,7 +19,7 @@ __all__ = [
 # Words of the service (service/text/quality.py, service/filters); a test holds them together.
 MODALITIES: Final = ("text", "image")
 QUALITY_REASONS: Final = ("empty", "replacement", "mojibake", "markup", "base64", "repetition", "blur", "other")
-PII_KINDS: Final = ("phone", "email", "id_card", "bank_card", "other")
+PII_KINDS: Final = ("phone", "email", "id_card", "bank_card", "address", "other")
 MASK_FORMATS: Final = ("1", "2", "other")
 FILTER_LINKS: Final = ("protocol", "schema", "pii", "quality", "other")
 DEAD_LETTER_RESULTS: Final = ("handed_over", "no_room")

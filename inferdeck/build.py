@@ -36,7 +36,8 @@ def build() -> dict[str, Any]:
         changed = [*write_dashboards(ROOT), *write_alerts(ROOT)]
         # what the containers of the compose stack read
         changed += write_configuration(ROOT) if (ROOT / "docker").is_dir() else []
-        return {"changed": [*changed, *write_gateway(ROOT)]}
+        changed += write_gateway(ROOT) if (ROOT / "deploy").is_dir() else []
+        return {"changed": changed}
     except CatalogueError as error:
         raise CannotRun(str(error).partition("\n")[0], "mend the catalogue file") from error
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""Personal data out of texts: telephone, identity card and bank card numbers, e-mail addresses; Chinese and English.
+"""Personal data out of texts: telephone, identity card and bank card numbers, e-mail and postal addresses.
 
 The judging is libraries' work: `phonenumbers` (Google's, for telephone numbers of any country) and `python-stdnum`
-(birthday and check digit of Chinese identity cards; Luhn for bank cards). Postal addresses and names are not
-found: no library does that for Chinese without a language model of hundreds of megabytes.
+(birthday and check digit of Chinese identity cards; Luhn for bank cards). Postal addresses are found by a rule of our
+own (addresses.py); names are not: no library does that for Chinese without a language model of hundreds of megabytes.
 
 What passes the contract can hold digits but no "@": e-mail addresses are found in what is refused, before it is kept.
 """
@@ -21,10 +21,12 @@ from stdnum import luhn
 from stdnum.cn import ric
 from stdnum.exceptions import ValidationError
 
+from service.filters.addresses import address_spans
+
 __all__ = ["KINDS", "MASK_FORMATS", "Kind", "MaskFormat", "Masked", "mask"]
 
-Kind = Literal["phone", "email", "id_card", "bank_card"]
-KINDS: Final[tuple[Kind, ...]] = ("phone", "email", "id_card", "bank_card")
+Kind = Literal["phone", "email", "id_card", "bank_card", "address"]
+KINDS: Final[tuple[Kind, ...]] = ("phone", "email", "id_card", "bank_card", "address")
 MaskFormat = Literal["1", "2"]
 MASK_FORMATS: Final[tuple[MaskFormat, ...]] = ("1", "2")
 """1: as many # as there were characters, which no model mistakes for a word. 2: the kind in brackets, [phone]."""
@@ -32,6 +34,7 @@ MASK_FORMATS: Final[tuple[MaskFormat, ...]] = ("1", "2")
 # Seven digits or more with at most two separators between them: all that can hold a number of any kind.
 _NUMBER: Final = re.compile(r"[0-9](?:[ .()\-]{0,2}[0-9]){6,}")
 # As the library tells groups: digits of other scripts are some too, and one has 20 at most.
+_DIGIT: Final = re.compile(r"[0-9]")
 _DIGITS: Final = re.compile(r"\d{1,20}")
 # A Chinese mobile number is unmistakable, and by far the most frequent kind: no need to ask the library.
 _MOBILE: Final = re.compile(r"(?<![0-9])1[3-9][0-9][ \-]?[0-9]{4}[ \-]?[0-9]{4}(?![0-9])")
@@ -78,7 +81,8 @@ def mask(text: str, mask_format: MaskFormat = "1") -> Masked:
     """
     if len(text) > _MOST_CHARACTERS:
         text = text[:_MOST_CHARACTERS]
-    if _NUMBER.search(text) is None and "@" not in text:
+    addresses = address_spans(text) if _DIGIT.search(text) is not None else []
+    if not addresses and _NUMBER.search(text) is None and "@" not in text:
         return Masked(text)
     counts: Counter[Kind] = Counter()
 
@@ -93,6 +97,9 @@ def mask(text: str, mask_format: MaskFormat = "1") -> Masked:
         kind = _card_kind(found.group())
         return found.group() if kind is None else put(kind, len(found.group()))
 
+    # From the last on, so that the places of those before stay what they are.
+    for start, end in reversed(addresses):
+        text = text[:start] + put("address", end - start) + text[end:]
     if "@" in text:
         text = _EMAIL.sub(lambda found: put("email", len(found.group())), text)
     text = _MOBILE.sub(number, _LONG.sub(card, text))

@@ -28,6 +28,10 @@ FOUND = {
     "bank card": ("卡6222021234567890128", "卡[bank_card]", {"bank_card": 1}),
     "bank card in groups": ("4111 1111 1111 1111", "[bank_card]", {"bank_card": 1}),
     "e-mail": ("mail san.zhang@qq.com please", "mail [email] please", {"email": 1}),
+    "address": ("寄到上海市黄浦区南京东路100号3栋502室谢谢", "寄到[address]谢谢", {"address": 1}),
+    "two addresses": ("我家在建国路88号，公司在朝阳门外大街18号", "我家在[address]，公司在[address]", {"address": 2}),
+    "English address": ("sent to 12 Baker Street, Apt 5 today", "sent to [address] today", {"address": 1}),
+    "address and number": ("文三路90号电话13812345678", "[address]电话[phone]", {"address": 1, "phone": 1}),
     "full-width, after cleaning": (clean("电话１３８１２３４５６７８"), "电话[phone]", {"phone": 1}),
 }
 
@@ -52,6 +56,11 @@ def test_format_1_keeps_the_length_and_no_digit() -> None:
         "型号 6222021234567890123",  # a card's length, a wrong check digit
         "110105194912310021",  # an identity card's length, a wrong check digit
         "订单 20231112000012345",
+        "南京路步行街很热闹",
+        "这条路3号线可以到",
+        "路3号",
+        "5 stars for the Road trip",
+        "after 24 hours drive it died",
         "x" * 1024,
     ],
 )

@@ -137,12 +137,9 @@ class _PlainIntake:
             if valid:
                 session = raw
                 flags &= ~FLAG_SESSION_GENERATED
-        elif b"baggage" in found:
-            carried = self._baggage[found[b"baggage"]]
-            if carried is not None:
-                hashed, session = carried
-                if session:
-                    flags &= ~FLAG_SESSION_GENERATED
+        elif b"baggage" in found and (carried := self._baggage[found[b"baggage"]]):
+            hashed, session = carried
+            flags &= ~FLAG_SESSION_GENERATED if session else -1
         writer = self.writer
         method = self._methods.get(scope["method"], self._method_other)
         start = started_ns + self._wall_ns

@@ -207,3 +207,25 @@ def drift(*, rounds: int, peers: str, install_peers: bool, folder: Path, quiet: 
     with progress_bar("bench drift", quiet=quiet) as progress:
         payload = run_drift(folder.absolute(), rounds, chosen, install=install_peers, progress=progress)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_drift(payload, console))
+
+
+@bench.command()
+@click.option("--rounds", type=click.IntRange(3, 1000), default=15, show_default=True, help="Of each size.")
+@reports
+def images(*, rounds: int, quiet: bool) -> Outcome:
+    """Time the variance of a photo's Laplacian beside cv2.Laplacian(image, CV_64F).var(), on one thread.
+
+    And what judging a whole photo costs, from its bytes on. Exit 1 when the variance is not equal, or less than 4 times
+    faster at any size. Takes about 20 seconds and needs the extra `images`.
+
+    \b
+    Examples:
+      inferdeck bench images
+      inferdeck --json bench images > images.json
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.images import draw_images, run_images
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench images", quiet=quiet) as progress:
+        payload = run_images(rounds, progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_images(payload, console))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from exporters.answer import MOST_ERRORS
 from inferdeck.jaeger_api import JaegerApi, JaegerError
 from inferdeck.jaeger_views import merged, views_of
 
@@ -28,23 +29,54 @@ def ask_jaeger(
 
     Args:
         url: Where Jaeger is.
-        query: A session or a trace.
+        query: What is looked for.
         rows: What the rows hold.
         clock: Wall clock, in seconds.
 
     Returns:
-        The requests by start; `{"url", "took_s", "found", "error"}`, *error* empty when it answered.
+        The requests, in the order of the rows' own look-up; `{"url", "took_s", "found", "complete", "error"}`,
+        *error* empty when it answered, *complete* false when it has more than could be looked through.
     """
     began = time.monotonic()
-    api, found, error = JaegerApi(url), [], ""
+    found: list[TraceView] = []
+    error, complete = "", True
     try:
-        if query.trace is not None:
-            found = views_of(api.trace(query.trace.lower()))
-        elif query.session is not None:
-            now = clock()
-            back = BACK_SECONDS if query.within_s is None else query.within_s
-            found = views_of(api.session(query.session, now - back, now + AHEAD_SECONDS), query.session)
+        found, complete = _asked(JaegerApi(url), query, rows, clock())
     except JaegerError as failed:
         error = str(failed)
-    about = {"url": url, "took_s": round(time.monotonic() - began, 6), "found": len(found), "error": error}
-    return (merged(rows, found) if found else rows), about
+    about = {
+        "url": url,
+        "took_s": round(time.monotonic() - began, 6),
+        "found": len(found),
+        "complete": complete and not error,
+        "error": error,
+    }
+    return (_ordered(query, merged(rows, found)) if found else rows), about
+
+
+def _asked(api: JaegerApi, query: Query, rows: list[TraceView], now: float) -> tuple[list[TraceView], bool]:
+    """Return what Jaeger has of a question, and whether that is all."""
+    if query.trace is not None:
+        return views_of(api.trace(query.trace.lower())), True
+    if query.session is not None:
+        back = BACK_SECONDS if query.within_s is None else query.within_s
+        return views_of(api.session(query.session, now - back, now + AHEAD_SECONDS), query.session), True
+    since = now - query.since_s
+    # Jaeger chooses by a span's start, the rows by a request's end: one that began earlier has its row, or is no more.
+    if query.slow is not None:
+        # The rows may know of enough slow ones: then only slower ones are of use.
+        least = rows[-1].duration_s if len(rows) >= query.slow else 0.0
+        traces, complete = api.slow(query.slow, least, since, now + AHEAD_SECONDS)
+        return sorted(views_of(traces), key=lambda view: -view.duration_s)[: query.slow], complete
+    traces, complete = api.failed(since, now + AHEAD_SECONDS)
+    # A span in error below a request that went well is no failed request.
+    return [view for view in views_of(traces) if view.status in ("error", "unfinished")], complete
+
+
+def _ordered(query: Query, views: list[TraceView]) -> list[TraceView]:
+    """Return the views in the order that `exporters.lookup` gives them, and no more than that gives."""
+    if query.slow is not None:
+        return sorted(views, key=lambda view: -view.duration_s)[: query.slow]
+    if query.errors:
+        return sorted(views, key=lambda view: (view.outcome == "refused", -view.start_unix_ns))[:MOST_ERRORS]
+    return views

@@ -20,6 +20,10 @@ _HEX: Final = re.compile(r"[0-9a-f]{1,32}")
 _STATUS: Final[Mapping[str, str]] = {"ok": "ok", "degraded": "degraded", "unfinished": "unfinished"}
 # spans of one trace that are looked at; ours have eight, and a whole mesh's seldom a thousand
 MOST_SPANS: Final = 2000
+# requests of one trace; each is shown with all below it, and a request below it is one of its own as well
+MOST_REQUESTS: Final = 200
+# A number of microseconds since 1970, or of nanoseconds in what is shown, that a clock can have.
+_MOST_US: Final = 2**53
 
 
 class _Span:
@@ -29,11 +33,11 @@ class _Span:
         """Read it.
 
         Raises:
-            KeyError, TypeError, ValueError: If it is none.
+            KeyError, TypeError, ValueError, AttributeError: If it is none.
         """
         self.id, self.trace_id = _hex(raw["spanID"]).zfill(16), _hex(raw["traceID"]).zfill(32)
         self.name = str(raw["operationName"])
-        self.start_us, self.duration_us = int(raw["startTime"]), max(0, int(raw["duration"]))
+        self.start_us, self.duration_us = _microseconds(raw["startTime"]), _microseconds(raw["duration"])
         self.tags = _tags(raw.get("tags"))
         parents = [one for one in raw.get("references") or () if one.get("refType") == "CHILD_OF"]
         self.parent = _hex(parents[0]["spanID"]).zfill(16) if parents else ""
@@ -50,11 +54,11 @@ def views_of(traces: Sequence[Mapping[str, Any]], session_id: str | None = None)
     """
     views = []
     for trace in traces:
-        spans = _spans(trace)
+        spans, below = _spans(trace)
         # ours are marked by the key that only a request's own span has; in others' traces the topmost stands for it
         roots = [span for span in spans.values() if "session_id" in span.tags]
         roots = roots or [span for span in spans.values() if span.parent not in spans]
-        views += [_view(root, spans) for root in roots]
+        views += [_view(root, below) for root in roots[:MOST_REQUESTS]]
     if session_id is not None:
         views = [view for view in views if view.session_id == session_id]
     return sorted(views, key=lambda view: view.start_unix_ns)
@@ -81,8 +85,8 @@ def _by_start(spans: list[SpanView]) -> list[SpanView]:
     return [spans[0], *sorted(spans[1:], key=lambda span: span.start_s)]
 
 
-def _spans(trace: Mapping[str, Any]) -> dict[str, _Span]:
-    """Return a trace's spans by id, damaged ones left out."""
+def _spans(trace: Mapping[str, Any]) -> tuple[dict[str, _Span], dict[str, list[_Span]]]:
+    """Return a trace's spans by id, damaged ones left out, and by the id of the span above them; both by start."""
     processes = trace.get("processes") or {}
     found: dict[str, _Span] = {}
     listed = trace.get("spans")
@@ -92,28 +96,36 @@ def _spans(trace: Mapping[str, Any]) -> dict[str, _Span]:
         except (KeyError, TypeError, ValueError, AttributeError):
             continue
         found[span.id] = span
-    return found
+    below: dict[str, list[_Span]] = {}
+    # Sorted once, for all requests of the trace.
+    for span in sorted(found.values(), key=lambda one: one.start_us):
+        below.setdefault(span.parent, []).append(span)
+    return found, below
 
 
-def _view(root: _Span, spans: Mapping[str, _Span]) -> TraceView:
+def _view(root: _Span, children: Mapping[str, Sequence[_Span]]) -> TraceView:
     """Return a request: its own span and all below it."""
-    below, names = [], {root.id: root.name}
-    # By start: a parent begins before its children, so that its name is known by then.
-    for span in sorted(spans.values(), key=lambda one: one.start_us):
-        if span.id == root.id or span.parent not in names:
-            continue
-        names[span.id] = span.name
-        foreign = {"service.name": span.service} if span.service != root.service else {}
-        below.append(
-            SpanView(
-                name=span.name,
-                parent=names[span.parent],
-                start_s=(span.start_us - root.start_us) / 1e6,
-                duration_s=span.duration_us / 1e6,
-                attributes={**span.tags, **foreign},
-                span_id=span.id,
+    below, names, waiting = [], {root.id: root.name}, [root.id]
+    while waiting:
+        parent = waiting.pop()
+        for span in children.get(parent, ()):
+            # What lies below itself is damaged.
+            if span.id in names:
+                continue
+            names[span.id] = span.name
+            waiting.append(span.id)
+            foreign = {"service.name": span.service} if span.service != root.service else {}
+            below.append(
+                SpanView(
+                    name=span.name,
+                    parent=names[parent],
+                    start_s=(span.start_us - root.start_us) / 1e6,
+                    duration_s=span.duration_us / 1e6,
+                    attributes={**span.tags, **foreign},
+                    span_id=span.id,
+                )
             )
-        )
+    below.sort(key=lambda span: span.start_s)
     tags, place = root.tags, root.process
     outcome = str(tags.get("outcome", "error" if tags.get("error") else "ok"))
     ended = max(below, key=lambda span: span.start_s + span.duration_s, default=None)
@@ -149,6 +161,17 @@ def _tags(raw: Any) -> dict[str, Value]:
 
 def _number(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+
+
+def _microseconds(value: Any) -> int:
+    """Return a time of a span.
+
+    Raises:
+        ValueError: If it is none, such as infinity, which Python's JSON knows.
+    """
+    if not isinstance(value, int | float) or not 0 <= value < _MOST_US:
+        raise ValueError("no time")
+    return int(value)
 
 
 def _hex(value: Any) -> str:

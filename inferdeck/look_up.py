@@ -107,7 +107,7 @@ def look_up(
         folder: Folder of the rows.
         archive: Folder of the exporter's archive, for rows that are no longer in theirs.
         clock: Wall clock, in seconds.
-        jaeger: Address of a Jaeger, which is asked about a session or a trace; None for the rows alone.
+        jaeger: Address of a Jaeger, which is asked as well; None for the rows alone.
 
     Returns:
         The payload in the shape of `trace`.
@@ -129,7 +129,7 @@ def look_up(
     since_ns = None if back is None else max(0, int((clock() - back) * 1e9))
     found = answer(Question(query.session, query.trace, query.slow, query.errors, since_ns), folder, archive)
     views, about = found.traces, found.about()
-    if jaeger is not None and (query.session is not None or query.trace is not None):
+    if jaeger is not None:
         from inferdeck.jaeger_look_up import ask_jaeger
 
         views, theirs = ask_jaeger(jaeger, query, views, clock)

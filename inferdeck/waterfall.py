@@ -126,6 +126,15 @@ def show_trace(console: Console, trace: dict[str, Any]) -> None:
         console.print(Text(f"  read on: {trace['hint']}", style="dim"))
 
 
+def _lacking(jaeger: dict[str, Any] | None) -> str:
+    """Return what Jaeger's part of an answer lacks, "" for nothing."""
+    if jaeger is None or jaeger["complete"]:
+        return ""
+    if jaeger["error"]:
+        return f"only the recorder's rows were asked: {jaeger['error']}"
+    return "Jaeger has more than was looked through; ask for less time: --since"
+
+
 def show_traces(console: Console, payload: dict[str, Any]) -> None:
     """Print what `trace` found.
 
@@ -142,8 +151,8 @@ def show_traces(console: Console, payload: dict[str, Any]) -> None:
     for one in payload.get("unreadable", ()):
         # not the reason: it names the file once more
         console.print(Text(f"not read: segment {one['segment']} of the archive is damaged", style="yellow"))
-    if (jaeger := payload.get("jaeger")) and jaeger["error"]:
-        console.print(Text(f"only the recorder's rows were asked: {jaeger['error']}", style="yellow"))
+    if lacking := _lacking(payload.get("jaeger")):
+        console.print(Text(lacking, style="yellow"))
     if (sent := payload.get("promoted")) is not None:
         console.print(Text(f"{sent['traces']} sent to {sent['target']}, {sent['spans']} spans", style="dim"))
     if "html" in payload:

@@ -44,8 +44,8 @@ def trace(
 ) -> Outcome:
     r"""Show a request as a waterfall that names the slow stage and why.
 
-    Reads the flight recorder's rows and the exporter's archive, then asks Jaeger about a session or a trace, where the
-    stack has one or INFERDECK_JAEGER_URL names one; the service need not run. With --endpoints it asks
+    Reads the flight recorder's rows and the exporter's archive, then asks Jaeger, where the stack has one or
+    INFERDECK_JAEGER_URL names one, and lays both together; the service need not run. With --endpoints it asks
     exporters elsewhere; their token is taken from INFERDECK_EXPORTER_API_TOKEN. They hand out spans and no causes: what
     is slow is told from the other requests, so that why is named on the machine that holds the rows. Exit 1 when
     nothing is found.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import socketserver
 import threading
 import time
@@ -15,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from exporters.trace_view import SpanView, TraceView
 from inferdeck.jaeger_api import JaegerApi, JaegerError
 from inferdeck.jaeger_look_up import ask_jaeger
 from inferdeck.look_up import Query, look_up
@@ -174,3 +176,97 @@ def test_a_dead_jaeger_makes_a_miss_incomplete_and_costs_no_answer(tmp_path: Pat
 
     assert ["incomplete", ["ring"]] == [payload["result"], payload["sources"]]
     assert "cannot be asked" in payload["jaeger"]["error"]
+
+
+def slow_trace(number: int, milliseconds: float, **tags: Any) -> dict[str, Any]:
+    """Return a trace of one request."""
+    root = {**span("POST /x", number, session_id=f"session-{number}", **tags), "traceID": f"{number:x}"}
+    root |= {"duration": round(milliseconds * 1000), "startTime": 1_000_000_000 + number}
+    return {"traceID": f"{number:x}", "spans": [root], "processes": {"p1": {"serviceName": "reviews", "tags": []}}}
+
+
+def latest(traces: list[dict[str, Any]]) -> Answer:
+    """Answer as Jaeger does: of the traces that are long enough and have the tag, the latest, up to the limit."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        asked = {key: values[0] for key, values in parse_qs(urlsplit(handler.path).query).items()}
+        least = int(asked.get("minDuration", "0us").removesuffix("us"))
+        wanted = json.loads(asked.get("tags", "{}"))
+        fit = [
+            one
+            for one in traces
+            if any(
+                span["duration"] >= least
+                and wanted.items() <= {tag["key"]: str(tag["value"]).lower() for tag in span["tags"]}.items()
+                for span in one["spans"]
+            )
+        ]
+        say(200, json.dumps({"data": fit[::-1][: int(asked["limit"])]}).encode())(handler)
+
+    return answer
+
+
+@pytest.mark.parametrize("order", ["slowest first", "any", "fastest first"])
+def test_the_slowest_are_found_among_more_than_jaeger_hands_out(tmp_path: Path, order: str) -> None:
+    """It gives the latest 200 of 2,000, whatever they took."""
+    durations = list(range(2000, 0, -1)) if order == "slowest first" else list(range(1, 2001))
+    if order == "any":
+        random.Random(1).shuffle(durations)
+    traces = [slow_trace(number, duration) for number, duration in enumerate(durations, start=1)]
+    with fake(latest(traces)) as url:
+        payload = look_up(Query(slow=3), tmp_path / "rows", clock=lambda: 1000.0, jaeger=url)
+
+    assert [2.0, 1.999, 1.998] == [one["duration_s"] for one in payload["traces"]]
+    assert (3, True, "") == (payload["jaeger"]["found"], payload["jaeger"]["complete"], payload["jaeger"]["error"])
+
+
+def test_when_all_are_equally_slow_it_is_said_that_there_may_be_more(tmp_path: Path) -> None:
+    """A bound on the questions, and no guess."""
+    asked: list[str] = []
+    with fake(latest([slow_trace(number, 5.0) for number in range(1, 400)]), asked) as url:
+        payload = look_up(Query(slow=3), tmp_path / "rows", clock=lambda: 1000.0, jaeger=url)
+
+    assert (3, False) == (len(payload["traces"]), payload["jaeger"]["complete"])
+    assert len(asked) < 15
+
+
+def row(seconds: float, number: int, outcome: str = "ok", status: str = "ok") -> TraceView:
+    """Return a request as the rows have it."""
+    root = SpanView("POST /x", "", 0.0, seconds, {}, f"{number:016x}")
+    return TraceView(
+        f"{number:032x}", "s", "", seconds, status, "", spans=[root], outcome=outcome, start_unix_ns=number
+    )
+
+
+def test_rows_and_jaeger_are_one_list_of_the_slowest() -> None:
+    """Each request once; Jaeger is asked for slower ones alone when the rows have enough."""
+    asked: list[str] = []
+    rows = [row(0.5, 7), row(0.3, 8)]
+    traces = [slow_trace(7, 500), slow_trace(9, 400), slow_trace(10, 100)]
+    with fake(latest(traces), asked) as url:
+        views, about = ask_jaeger(url, Query(slow=2), rows, clock=lambda: 1000.0)
+
+    assert [0.5, 0.4] == [view.duration_s for view in views]
+    assert "minDuration=300000us" in asked[1]
+    assert 2 == about["found"]
+
+
+def test_errors_of_both_come_together_newest_first() -> None:
+    """A span in error below a request that went well makes it none."""
+    fine = slow_trace(3, 1, outcome="ok")
+    fine["spans"].append({**span("triton.client", 4, 3, error=True), "traceID": "3"})
+    traces = [slow_trace(1, 1, outcome="error", error=True), slow_trace(2, 1, outcome="unfinished", error=True), fine]
+    rows = [row(0.1, 5_000_000_000_000, "error", "error"), row(0.1, 9, "refused", "error")]
+    with fake(latest(traces)) as url:
+        views, about = ask_jaeger(url, Query(errors=True), rows, clock=lambda: 1000.0)
+
+    assert ["error", "never_ended", "error", "refused"] == [view.outcome for view in views]
+    assert 5_000_000_000_000 == views[0].start_unix_ns
+    assert (2, True) == (about["found"], about["complete"])
+
+
+def test_all_answers_together_are_bounded() -> None:
+    """Each of six is below the bound, and their sum is not."""
+    body = json.dumps({"data": [slow_trace(n, n) for n in range(1, 201)], "pad": "x" * 400_000}).encode()
+    with fake(say(200, body)) as url, pytest.raises(JaegerError, match="longer than 1 MiB"):
+        JaegerApi(url, most_bytes=1 << 20).slow(9, 0.0, 0.0, 1.0)

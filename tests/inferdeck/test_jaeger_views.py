@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from exporters.trace_view import SpanView, TraceView
-from inferdeck.jaeger_views import merged, views_of
+from inferdeck.jaeger_views import MOST_REQUESTS, merged, views_of
 from tests.inferdeck.test_jaeger_api import span, trace
 
 TRACE = "ab".zfill(32)
@@ -72,3 +72,36 @@ def test_what_only_one_of_them_has_stays() -> None:
 
     assert ["9".zfill(16), "1".zfill(16)] == [one.spans[0].span_id for one in merged([other], views_of([trace("s")]))]
     assert [other] == merged([other], [])
+
+
+def test_times_that_are_none_cost_their_span() -> None:
+    """Python's JSON knows infinity, and integers without bound."""
+    raw: dict[str, Any] = trace("s")
+    for number, (key, value) in enumerate(
+        [
+            *(("startTime", float("inf")), ("startTime", float("nan")), ("duration", float("-inf"))),
+            *(("startTime", 10**400), ("duration", 1e300), ("duration", "5"), ("startTime", None)),
+        ],
+        start=3,
+    ):
+        raw["spans"].append({**span("x", number, 1), key: value})
+
+    [view] = views_of([raw])
+
+    assert ["POST /x", "model.forward"] == [one.name for one in view.spans]
+    assert views_of([{**raw, "spans": [{**span("x", 1, session_id="s"), "startTime": float("inf")}]}]) == []
+
+
+def test_a_deep_trace_of_many_requests_is_read_in_order_and_within_bounds() -> None:
+    """Each span a request below the one before, one that lies below itself, a child that starts before its parent."""
+    raw: dict[str, Any] = trace("s")
+    raw["spans"] = [span(f"r{number}", number, number - 1, session_id="s") for number in range(1, 2001)]
+    views = views_of([raw])
+
+    assert MOST_REQUESTS == len(views)
+    assert [f"r{number}" for number in range(1, 2001)] == [one.name for one in views[0].spans]
+
+    raw["spans"] = [span("a", 1, 2), span("b", 2, 1)]
+    assert [] == views_of([raw])
+    raw["spans"] = [span("root", 1, session_id="s"), {**span("late", 2, 1), "startTime": 5}, span("child", 3, 2)]
+    assert ["root", "late", "child"] == [one.name for one in views_of([raw])[0].spans]

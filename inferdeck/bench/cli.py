@@ -1,4 +1,4 @@
-"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`."""
+"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`, `bench images`."""
 
 from __future__ import annotations
 
@@ -111,6 +111,69 @@ def serve(*, rounds: int, seconds: int, quiet: bool) -> Outcome:
     with progress_bar("bench serve", quiet=quiet) as progress:
         payload = run_serve(load_settings().model_path, rounds, float(seconds), progress)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_serve(payload, console))
+
+
+@bench.command()
+@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Each goes through all.")
+@click.option("--seconds", type=click.IntRange(1, 60), default=2, show_default=True, help="Length of a window.")
+@click.option("--write", type=click.Path(path_type=Path, dir_okay=False), help="Write knee_rps into this profile.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Draw the result into this PNG or SVG.")
+@reports
+def knee(*, rounds: int, seconds: int, write: Path | None, plot: Path | None, quiet: bool) -> Outcome:
+    """Find the load beyond which the service's times grow faster than its answers: the limit's setting follows.
+
+    Takes about a minute and needs two quiet cores and wrk (fetched when apt-get can).
+
+    \b
+    Examples:
+      inferdeck bench knee
+      inferdeck bench knee --write service/config/prod.yaml --plot knee.svg
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.knee import draw_knee, plot_knee, run_knee, write_limit
+    from inferdeck.settings import load_settings
+    from inferdeck.terminal import progress_bar
+
+    if plot is not None:
+        from inferdeck.bench.plot import need_matplotlib
+
+        need_matplotlib(plot)
+    with progress_bar("bench knee", quiet=quiet) as progress:
+        payload = run_knee(load_settings().model_path, rounds, float(seconds), progress)
+    if write is not None:
+        write_limit(write, payload["knee_rps"])
+    if plot is not None:
+        plot_knee(payload, plot)
+    return Outcome(payload, 0, lambda console: draw_knee(payload, console))
+
+
+@bench.command()
+@click.option("--seconds", type=click.IntRange(2, 3600), default=20, show_default=True, help="For each number.")
+@click.option("--users", "numbers", default="10,50,100", show_default=True, metavar="A,B", help="Numbers of users.")
+@reports
+def users(*, seconds: int, numbers: str, quiet: bool) -> Outcome:
+    """Let 10, 50 and 100 users send reviews to the real service, with pauses as people make, by locust.
+
+    Exit 1 when a request fails, the P99 is above 300 ms, or the service's memory grows by more than 32 MiB.
+
+    \b
+    Examples:
+      inferdeck bench users
+      inferdeck --json bench users --users 100 --seconds 600
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.users import draw_users, run_users
+    from inferdeck.errors import CannotRun
+    from inferdeck.settings import load_settings
+    from inferdeck.terminal import progress_bar
+
+    try:
+        counts = [int(number) for number in numbers.split(",")]
+    except ValueError:
+        counts = []
+    if not counts or not all(1 <= count <= 10_000 for count in counts):
+        raise CannotRun(f"--users {numbers!r} is no list of numbers from 1 to 10000", "such as --users 10,50,100")
+    with progress_bar("bench users", quiet=quiet) as progress:
+        payload = run_users(load_settings().model_path, float(seconds), progress, counts)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_users(payload, console))
 
 
 @bench.command()

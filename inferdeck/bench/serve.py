@@ -31,7 +31,7 @@ from inferdeck.bench.work import BYTES_VARIABLE, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 
-__all__ = ["run_serve"]
+__all__ = ["run_serve", "write_bodies"]
 
 CONNECTIONS: Final = 16
 MANY: Final = 100
@@ -114,7 +114,7 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
         ExitStack() as stack,
     ):
         folder = Path(scratch)
-        rig = _Rig(wrk, _write_bodies(folder / "bodies.jsonl"))
+        rig = _Rig(wrk, write_bodies(folder / "bodies.jsonl"))
         work = {
             BYTES_VARIABLE: str(bytes_for(WORK_SECONDS)),
             "INFERDECK_SERVICE_MIDDLEWARE": json.dumps(["inferdeck.bench.work:add_work"]),
@@ -142,7 +142,7 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
         return shape_serve(served, queues, gain)
 
 
-def _write_bodies(target: Path) -> Path:
+def write_bodies(target: Path) -> Path:
     """Write real reviews, cleaned as for the demo's traffic, as bodies that pass the contract."""
     from service.text.contract import to_contract
 

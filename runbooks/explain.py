@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from exporters.archive.reader import Archive
+from exporters.batch_lookup import Batch, widest_of
 from exporters.trace_view import OUTSIDE_STAGES, SpanView, TraceView
 from runbooks.impact import iso
 from runbooks.row_source import RowSource
@@ -30,6 +32,8 @@ LEAST_SHARE: Final = 0.5
 # Slugs of the failures that a single request can tell.
 BLOCKED: Final = "event_loop_blocked"
 WORKER_GONE: Final = "service_down"
+# Stages that work on a whole tensor, padding included.
+AS_WIDE_AS_THE_BATCH: Final = ("triton.client", "model.forward", "fallback.cpu", "vectorizer")
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,40 @@ def explain_traces(views: Sequence[TraceView], ring_dir: Path, archive_dir: Path
     around = _collected(RowSource(ring_dir, archive_dir, MOST_ARCHIVED, 0), old, 1.0)
     if around is None or len(around.start_s) < LEAST_NORMAL_ROWS:
         around = recent
-    return [explain(view, around if view in old else recent) for view in views]
+    told = [explain(view, around if view in old else recent) for view in views]
+    # Only now is it known which of them padding made slow: a look for the batches of all would cost more.
+    padded = {batch: view.start_unix_ns for view in told if not view.usual and (batch := _padded_in(view))}
+    if not padded:
+        return told
+    widest = widest_of(ring_dir, padded.items(), Archive(archive_dir) if archive_dir else None)
+    return [_blaming_padding(view, widest) for view in told]
+
+
+def _padding(view: TraceView) -> SpanView | None:
+    """Return the stage that says that the slow one worked on padding for the most part; None if none does."""
+    for span in view.spans:
+        ratio = span.attributes.get("padding_ratio")
+        if isinstance(ratio, float) and ratio >= LEAST_SHARE and span.attributes.get("widest") is not True:
+            return span if view.slow_stage in {span.name, *AS_WIDE_AS_THE_BATCH} else None
+    return None
+
+
+def _padded_in(view: TraceView) -> Batch | None:
+    """Return the batch whose padding the slow stage worked on."""
+    number = view.spans[0].attributes.get("batch_id") if view.spans and _padding(view) else None
+    return (view.ring, number) if isinstance(number, int) and number and not view.cause else None
+
+
+def _blaming_padding(view: TraceView, widest: Mapping[Batch, str]) -> TraceView:
+    """Return a view whose reason says for whom its batch was padded, if that is what its slow stage worked on."""
+    batch, span = _padded_in(view), _padding(view)
+    if view.usual or batch is None or span is None:
+        return view
+    trace = widest.get(batch)
+    who = f"request {trace} in the same batch" if trace else "a request in the same batch whose row is gone"
+    width = span.attributes.get("seq_len")
+    to = f" to {width} tokens" if isinstance(width, int) else ""
+    return replace(view, why=f"{view.why}: padding{to} because of {who}")
 
 
 def _collected(source: RowSource, views: Sequence[TraceView], after_s: float) -> Rows | None:

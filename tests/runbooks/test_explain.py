@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from exporters.trace_view import SpanView, TraceView
+from probes import Recorder
+from probes.reader import RingFile
 from runbooks.explain import BLOCKED, WORKER_GONE, explain, explain_traces
 from runbooks.pages import load_pages
 from runbooks.rows import Blocker, Episode, Rows
@@ -175,3 +178,69 @@ def test_a_trace_older_than_the_kept_blocked_times_is_told_their_sums(rows: Rows
     assert found.why.endswith("by app/profile.py:12 fetch_profile")
     assert "" == found.cause
     assert "blocked" not in explain(slow, over).why
+
+
+def of_a_batch(start: float, stages: dict[str, float], **attributes: Any) -> TraceView:
+    """Return a request that was padded, of batch 7."""
+    trace = view(start, stages)
+    trace.spans[0] = replace(trace.spans[0], attributes={"batch_id": 7})
+    told = {"seq_len": 512, "padding_ratio": 0.97, "widest": False, **attributes}
+    return replace(
+        trace,
+        spans=[replace(one, attributes=told) if one.name == "sentiment.tokenizer" else one for one in trace.spans],
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> tuple[Path, str, str]:
+    """Rings in which batch 7 was padded for its second request: folder, ring's id, that request's trace id."""
+    recorder = Recorder.open(tmp_path / "rings", "test")
+    intake = recorder.start()
+    scope = {"type": "http", "method": "POST", "headers": []}
+    traces = []
+    for number, widest in ((7, False), (7, True), (8, True)):
+        record = intake.begin(scope)
+        with record.stage("sentiment.tokenizer", widest=widest, seq_len=512):
+            record.set(batch_id=number)
+        traces.append(record.trace_id)
+        intake.finish(record, scope, 200, False)
+    assert recorder.path is not None
+    with RingFile(recorder.path) as ring:
+        ring_id = ring.header.ring_id
+    recorder.close()
+    return tmp_path / "rings", ring_id, traces[1]
+
+
+@pytest.mark.parametrize("slow", ["sentiment.tokenizer", "model.forward"])
+def test_padding_names_the_request_of_the_batch_that_caused_it(folder: tuple[Path, str, str], slow: str) -> None:
+    """The one that says of itself that it was the widest, of the same worker and batch, and no other."""
+    rings, ring_id, widest = folder
+    stages = {"sentiment.tokenizer": 0.001, "model.forward": 0.001} | {slow: 0.212}
+    now = time.time()
+    padded = replace(of_a_batch(now, stages), ring=ring_id)
+
+    [found, elsewhere] = explain_traces([padded, replace(padded, ring="other")], rings)
+
+    assert found.why.startswith(f"0.212 s in {slow}")
+    assert found.why.endswith(f": padding to 512 tokens because of request {widest} in the same batch")
+    assert elsewhere.why.endswith(": padding to 512 tokens because of a request in the same batch whose row is gone")
+
+
+@pytest.mark.parametrize(
+    ("stages", "attributes"),
+    [
+        ({"sentiment.tokenizer": 0.3}, {"widest": True, "padding_ratio": 0.0}),
+        ({"sentiment.tokenizer": 0.3}, {"padding_ratio": 0.3}),
+        ({"sentiment.tokenizer": 0.001, "network.send": 0.3}, {}),
+        ({"sentiment.tokenizer": 0.3}, {"padding_ratio": "nonsense"}),
+    ],
+)
+def test_padding_is_not_blamed_for_what_it_did_not_do(
+    folder: tuple[Path, str, str], stages: dict[str, float], attributes: dict[str, Any]
+) -> None:
+    """The widest itself, a tensor that is mostly text, and a stage that knows no tensor."""
+    rings, ring_id, _ = folder
+
+    [found] = explain_traces([replace(of_a_batch(time.time(), stages, **attributes), ring=ring_id)], rings)
+
+    assert "padding" not in found.why

@@ -15,17 +15,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from inferdeck.bench.bodies import write_bodies
 from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.machine import describe, versions
 from inferdeck.bench.real_service import model_or_raise, run_service
-from inferdeck.bench.serve import write_bodies
 from inferdeck.bench.wrk_install import ensure_wrk
 from inferdeck.errors import CannotRun
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["STEPS", "Step", "draw_knee", "find_knee", "measure_steps", "plot_knee", "run_knee", "write_limit"]
+__all__ = [
+    "STEPS",
+    "Step",
+    "draw_knee",
+    "find_knee",
+    "measure_knee_steps",
+    "measure_steps",
+    "plot_knee",
+    "run_knee",
+    "write_limit",
+]
 
 STEPS: Final = (1, 2, 4, 8, 16, 32, 64, 100)
 _SETTING: Final = re.compile(r"^knee_rps:[^\n#]*", re.MULTILINE)
@@ -99,6 +109,32 @@ def _step(connections: int, loads: Sequence[Load]) -> Step:
     )
 
 
+def measure_knee_steps(
+    wrk: Path,
+    folder: Path,
+    model: Path,
+    bodies: Path,
+    *,
+    progress: Callable[[str, float], None],
+    rounds: int = 1,
+    seconds: float = 1.0,
+) -> list[Step]:
+    """Load the real service, one worker and no limit, with ever more connections.
+
+    Args:
+        wrk: The load generator.
+        folder: For logs and rows.
+        model: The model's folder, absolute.
+        bodies: File of JSON bodies.
+        progress: Told what is done and the share.
+        rounds: Each goes through all steps.
+        seconds: Length of a window.
+    """
+    unlimited = {"INFERDECK_SERVICE_KNEE_RPS": "0"}
+    with run_service("knee", folder, model, recorder=True, settings=unlimited) as (service, _ready):
+        return measure_steps(wrk, service.url, bodies, rounds=rounds, seconds=seconds, progress=progress)
+
+
 def run_knee(model: Path, rounds: int, seconds: float, progress: Callable[[str, float], None]) -> dict[str, Any]:
     """Find the knee of the real service, one worker, no limit.
 
@@ -115,9 +151,7 @@ def run_knee(model: Path, rounds: int, seconds: float, progress: Callable[[str, 
     with tempfile.TemporaryDirectory(prefix="inferdeck-bench-") as scratch:
         folder = Path(scratch)
         bodies = write_bodies(folder / "bodies.jsonl")
-        unlimited = {"INFERDECK_SERVICE_KNEE_RPS": "0"}
-        with run_service("knee", folder, model, recorder=True, settings=unlimited) as (service, _ready):
-            steps = measure_steps(wrk, service.url, bodies, rounds=rounds, seconds=seconds, progress=progress)
+        steps = measure_knee_steps(wrk, folder, model, bodies, rounds=rounds, seconds=seconds, progress=progress)
     try:
         knee = find_knee(steps)
     except ValueError as error:

@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from inferdeck.bench.bodies import write_bodies
 from inferdeck.bench.children import Child
 from inferdeck.bench.counters import metric_page, sum_samples
 from inferdeck.bench.cpu import busy_seconds, process_seconds, total_seconds
 from inferdeck.bench.exporter import run_exporter
+from inferdeck.bench.knee import find_knee, measure_knee_steps
 from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.queues import measure_queues
 from inferdeck.bench.real_service import model_or_raise, run_service
@@ -29,13 +31,11 @@ from inferdeck.bench.triton_batches import measure_batching_gain
 from inferdeck.bench.windows import Window
 from inferdeck.bench.work import BYTES_VARIABLE, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
-from inferdeck.errors import CannotRun
 
-__all__ = ["run_serve", "write_bodies"]
+__all__ = ["run_serve"]
 
 CONNECTIONS: Final = 16
 MANY: Final = 100
-REVIEWS: Final = 512
 WORK_SECONDS: Final = 0.001
 # Each round: a window, and its neighbours without the recorder; the second line does a millisecond of work beside.
 ROUND: Final = ("off", "on", "off", "off_aa", "off")
@@ -139,22 +139,8 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
         )
         progress("calls of eight to Triton", 1.0)
         gain = measure_batching_gain(model, folder, rounds, seconds)
-        return shape_serve(served, queues, gain)
-
-
-def write_bodies(target: Path) -> Path:
-    """Write real reviews, cleaned as for the demo's traffic, as bodies that pass the contract."""
-    from service.text.contract import to_contract
-
-    try:
-        from service.training.corpus import review_texts
-
-        texts = [text for text in map(to_contract, review_texts(REVIEWS, 1)) if text]
-    except ImportError as error:
-        raise CannotRun(f"no reviews to send ({error.name} is missing)", "pip install 'inferdeck[train]'") from error
-    lines = [json.dumps({"text": text, "product_id": "AB12345678"}, ensure_ascii=False) for text in texts]
-    target.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return target
+        steps = measure_knee_steps(wrk, folder, model, rig.bodies, progress=lambda what, _share: progress(what, 1.0))
+        return shape_serve(served, queues, gain, find_knee(steps).rps)
 
 
 def _measure(rig: _Rig, rounds: int, seconds: float, progress: Callable[[str, float], None]) -> Served:

@@ -43,7 +43,10 @@ class Served:
 
 
 def shape_serve(
-    served: Served, queues: QueueFigures | None = None, batching_gain: float | None = None
+    served: Served,
+    queues: QueueFigures | None = None,
+    batching_gain: float | None = None,
+    knee_rps: float | None = None,
 ) -> dict[str, Any]:
     """Return the result; what was not measured, or needs Triton, is null."""
     vip_p99_s, more = shape_queues(queues) if queues is not None else (None, None)
@@ -77,7 +80,7 @@ def shape_serve(
         "queues": more,
         "batching_gain": batching_gain,
         "clients_100_failures": failures,
-        "knee_rps": None,
+        "knee_rps": None if knee_rps is None else round(knee_rps, 1),
         "connections": served.connections,
         "rounds": len(served.rounds),
         "noisy": any(summary.noisy for summary in summaries.values()),
@@ -146,4 +149,6 @@ def draw_serve(result: dict[str, Any], console: Console) -> None:
         console.print("calls of eight to Triton: not measured, `inferdeck triton install` makes its environment")
     else:
         console.print(f"calls of eight to Triton: {result['batching_gain']:.1f} times the texts/s of single calls")
-    console.print("not measured yet: triton against a bare app, knee_rps")
+    if result["knee_rps"] is not None:
+        console.print(f"knee: {result['knee_rps']:.0f} requests/s (inferdeck bench knee tells more)")
+    console.print("not measured yet: triton against a bare app")

@@ -16,7 +16,9 @@ import numpy.typing as npt
 from exporters.aggregate_scheduler import count_scheduling
 from exporters.input_counts import count_inputs
 from exporters.names import INPUT_BUCKETS, METRICS, OTHER, OUTCOMES
+from exporters.names_canary import ROLES
 from exporters.totals import Labels, Totals
+from exporters.version_counts import answering_role, count_versions
 
 __all__ = ["NEVER", "aggregate", "bucket_index", "text_of"]
 
@@ -59,6 +61,7 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
     _observe_filters(rows, strings, delta)
     _observe_stages(rows, stages, delta)
     count_scheduling(rows, strings, delta, _observe)
+    count_versions(rows, strings, delta, _observe)
     return delta
 
 
@@ -113,15 +116,16 @@ def _observe_latency(rows: Rows, delta: Totals) -> None:
 
 
 def _observe_confidence(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
-    """Observe confidences by answered class; one outside 0..1 is not a confidence and is left out."""
+    """Observe confidences by answered class and version; one outside 0..1 is not a confidence and is left out."""
     confidences = rows["confidence"]
     with np.errstate(invalid="ignore"):
         valid = (confidences >= 0.0) & (confidences <= 1.0)
     labels, groups = _texts(rows["label"][valid], strings, "other")
     allowed = METRICS["model_output_confidence"].labels["label"]
     steps = np.rint(confidences[valid] * _BILLION).astype(np.int64)
-    names = [(label if label in allowed else "other",) for label in labels]
-    _observe(delta, "model_output_confidence", names, groups, steps)
+    names = [(label if label in allowed else "other", role) for label in labels for role in ROLES]
+    roles = answering_role(rows, strings)[valid]
+    _observe(delta, "model_output_confidence", names, groups * len(ROLES) + roles, steps)
 
 
 def _observe_filters(rows: Rows, strings: Sequence[str], delta: Totals) -> None:

@@ -37,6 +37,7 @@ from exporters.labels import (
     input_bucket,
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
+from exporters.names_canary import CANARY, ROLES
 from exporters.names_drift import DRIFT
 from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_gpu import GPU
@@ -124,8 +125,9 @@ _MODEL = (
         "model_output_confidence",
         "histogram",
         "ratio",
-        "Confidence of the answers, 0 to 1, by answered class.",
-        labels={"label": SENTIMENTS},
+        "Confidence of the answers, 0 to 1, by answered class, and by the version that answered: stable where there is "
+        "but one.",
+        labels={"label": SENTIMENTS, "role": ROLES},
         buckets=CONFIDENCE_BUCKETS,
     ),
     Metric(
@@ -336,5 +338,5 @@ _SERVICE = (
 
 METRICS: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_MODEL, *INPUTS, *DRIFT, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
+    for metric in (*_MODEL, *CANARY, *INPUTS, *DRIFT, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
 }

@@ -150,6 +150,8 @@ class Totals:
             if name not in METRICS or list(METRICS[name].buckets) != entry["bounds"]:
                 continue
             for labels, counts, total in entry["series"]:
+                if len(labels) != len(METRICS[name].labels):
+                    continue
                 totals.observe(name, tuple(map(str, labels)), [int(count) for count in counts], int(total))
         return totals
 

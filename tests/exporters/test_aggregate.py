@@ -109,7 +109,8 @@ def told(totals: Totals) -> dict[str, float]:
         figures["stage sum"] = histogram.total
     for histogram in totals.histograms.get("model_input_length_characters", {}).values():
         figures["length sum"] = histogram.total
-    for (label,), histogram in totals.histograms.get("model_output_confidence", {}).items():
+    for (label, role), histogram in totals.histograms.get("model_output_confidence", {}).items():
+        assert role == "stable", "rows without a second version"
         figures[f"confidence {label}"] = sum(histogram.counts)
     return {key: value for key, value in figures.items() if value}
 

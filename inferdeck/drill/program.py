@@ -7,6 +7,7 @@ A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; fr
     SLUG = "event_loop_blocked"        # what triage shall name; `--expect` wins
     WORKERS = 2                        # optional: worker processes of the service; 1 by default
     BACKEND = "triton"                 # optional: the model behind a real Triton; in the service's process by default
+    SETTINGS = {"batch_size": "16"}    # optional: settings of the service, as INFERDECK_SERVICE_<NAME> would hold them
 
     def wrap(app, armed):              # runs inside the service process
         async def wrapped(scope, receive, send):
@@ -36,8 +37,9 @@ from __future__ import annotations
 import ast
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
@@ -68,6 +70,7 @@ class Program:
         simulated: Whether part of the cause is played, so that its runs are scored apart.
         collector: Whether the stack shall have a Jaeger that takes the exporter's spans.
         backend: What answers for the model: onnx or triton.
+        settings: Variables for the service's environment.
     """
 
     path: Path
@@ -80,6 +83,7 @@ class Program:
     simulated: bool = False
     collector: bool = False
     backend: str = "onnx"
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_script(self) -> bool:
@@ -145,6 +149,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         simulated=_constant(tree, "SIMULATED") is True,
         collector=_constant(tree, "COLLECTOR") is True,
         backend=_backend(tree, path),
+        settings=_settings(tree, path),
     )
 
 
@@ -174,6 +179,17 @@ def _backend(tree: ast.Module, path: Path) -> str:
     if told not in {None, "onnx", "triton"}:
         raise CannotRun(f"BACKEND of {path.name} is neither onnx nor triton", 'write BACKEND = "triton"')
     return str(told or "onnx")
+
+
+def _settings(tree: ast.Module, path: Path) -> dict[str, str]:
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and any(target.id == "SETTINGS" for target in _names(node)):
+            with suppress(ValueError):
+                told = ast.literal_eval(node.value)
+                if isinstance(told, dict) and all(type(word) is str for pair in told.items() for word in pair):
+                    return {f"INFERDECK_SERVICE_{name.upper()}": value for name, value in told.items()}
+            raise CannotRun(f"SETTINGS of {path.name} are no texts by name", 'write SETTINGS = {"batch_size": "16"}')
+    return {}
 
 
 def _other_script(path: Path, expect: str | None) -> Program:

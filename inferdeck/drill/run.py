@@ -279,6 +279,7 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
         program.workers,
         program.backend,
         collector=program.collector,
+        service_env=program.settings,
     )
     if "wrap" in program.hooks:
         stack_plan = with_program(stack_plan, program, "wrap")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,6 +71,7 @@ def fresh_plan(
     backend: str = "onnx",
     *,
     collector: bool = False,
+    service_env: Mapping[str, str] | None = None,
 ) -> StackPlan:
     """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
 
@@ -81,6 +82,7 @@ def fresh_plan(
         workers: Worker processes of the service.
         backend: What answers for the model: onnx or triton.
         collector: Whether Jaeger, where it is there, takes the exporter's spans.
+        service_env: Settings of the service, as variables.
 
     Raises:
         CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire. Or if Triton is asked for
@@ -101,7 +103,7 @@ def fresh_plan(
     # beside the rows of other stacks, in the folder that is private already
     rows = folder / f"run-{secrets.token_hex(4)}"
     plan = plan_on_free_ports(settings, tools, state_dir, rows, jaeger=collector)
-    return replace(plan, service_workers=workers)
+    return replace(plan, service_workers=workers, service_env=dict(service_env or {}))
 
 
 def sweep_leftovers(
@@ -137,7 +139,7 @@ def with_program(plan: StackPlan, program: Program, hook: str) -> StackPlan:
         program: The program.
         hook: wrap or twin_wrap.
     """
-    environment = {
+    environment = plan.service_env | {
         # by environment: the service's settings stay those that are shipped, and hold no word of drills
         PROGRAM_VARIABLE: str(program.path),
         HOOK_VARIABLE: hook,

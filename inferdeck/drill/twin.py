@@ -47,6 +47,7 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
         program.workers,
         program.backend,
         collector=program.collector,
+        service_env=program.settings,
     )
     if wrap in program.hooks:
         stack_plan = with_program(stack_plan, program, wrap)

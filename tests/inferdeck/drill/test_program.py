@@ -62,6 +62,8 @@ def test_a_program_says_how_many_workers_it_needs(tmp_path: Path, text: str, wor
     ("text", "name", "word"),
     [
         ('SLUG = "a"\nWORKERS = 0\n', "p.py", "WORKERS = 2"),
+        ('SLUG = "a"\nSETTINGS = {"batch_size": 16}\n', "p.py", "SETTINGS = "),
+        ('SLUG = "a"\nSETTINGS = settings()\n', "p.py", "SETTINGS = "),
         ('SLUG = "a"\nWORKERS = True\n', "p.py", "WORKERS = 2"),
         ('SLUG = "a"\nWORKERS = cores()\n', "p.py", "WORKERS = 2"),
         ("x = 1\n", "p.py", "--expect"),

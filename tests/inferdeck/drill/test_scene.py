@@ -58,6 +58,20 @@ def test_a_program_gets_the_workers_it_asks_for(tmp_path: Path) -> None:
     assert ["1", "3"] == asked
 
 
+def test_a_program_gets_the_settings_it_asks_for_with_or_without_a_wrap(tmp_path: Path) -> None:
+    """They are variables of the service alone, and a hook around its app adds to them."""
+    file = tmp_path / "p.py"
+    file.write_text('SLUG = "a"\nSETTINGS = {"batch_size": "16"}\ndef wrap(app, armed):\n    return app\n')
+    program = read_program(file)
+    plain = fresh_plan(load_settings(), TOOLS, tmp_path / "a", service_env=program.settings)
+
+    for plan in (plain, with_program(plain, program, "wrap")):
+        told = {part.name: part.env.get("INFERDECK_SERVICE_BATCH_SIZE") for part in build_parts(plan)}
+
+        assert "16" == told.pop("service")
+        assert {None} == set(told.values())
+
+
 def test_the_handle_knows_the_workers_by_their_files(tmp_path: Path) -> None:
     """Live ones by number; what is no ring, and whose owner is gone, is left out."""
     plan = replace(fresh_plan(load_settings(), TOOLS, tmp_path), ring_dir=tmp_path / "rings")

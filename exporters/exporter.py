@@ -26,7 +26,7 @@ from exporters.follow import Follower
 from exporters.gauges import service_gauges
 from exporters.keep import KeepBudget
 from exporters.lone_folder import SeveralFoldersError, lone_ring_dir, lone_rings_parent
-from exporters.otlp_http import HttpTransport, parse_headers
+from exporters.otlp_target import HTTP, open_transport
 from exporters.sender import Sender
 from exporters.serving import CannotStartError
 from exporters.settings import ExporterSettings
@@ -310,9 +310,12 @@ class Exporter:
         if settings.otlp_endpoint is None:
             return None
         try:
-            headers = parse_headers(settings.otlp_headers.get_secret_value()) if settings.otlp_headers else {}
-            transport = HttpTransport(
-                settings.otlp_endpoint, headers=headers, timeout_seconds=settings.otlp_timeout_seconds
+            transport = open_transport(
+                settings.otlp_protocol,
+                settings.otlp_endpoint,
+                headers=settings.otlp_headers.get_secret_value() if settings.otlp_headers else "",
+                timeout_seconds=settings.otlp_timeout_seconds,
+                compress=settings.otlp_gzip,
             )
         except ValueError as error:
             raise CannotStartError(str(error)) from error
@@ -322,7 +325,7 @@ class Exporter:
             queue_spans=settings.otlp_queue_spans,
             batch_spans=settings.otlp_batch_spans,
             deadline_seconds=settings.otlp_deadline_seconds,
-            compress=settings.otlp_gzip,
+            compress=settings.otlp_gzip and settings.otlp_protocol == HTTP,
         )
 
 

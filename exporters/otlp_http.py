@@ -9,6 +9,7 @@ import time
 from typing import Final
 from urllib.parse import urlsplit
 
+from exporters.protobuf_read import read_varint
 from exporters.sender import Answer
 
 __all__ = ["HttpTransport", "parse_headers", "rejected_spans"]
@@ -116,20 +117,8 @@ def rejected_spans(content: bytes) -> int:
     """
     if len(content) < 4 or content[0] != 0x0A:
         return 0
-    _, start = _read_varint(content, 1)
+    _, start = read_varint(content, 1)
     if start >= len(content) or content[start] != 0x08:
         return 0
-    rejected, _ = _read_varint(content, start + 1)
+    rejected, _ = read_varint(content, start + 1)
     return rejected if rejected < 2**63 else 0
-
-
-def _read_varint(content: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at *at* and the place after it; a truncated one is what is there."""
-    number = shift = 0
-    while at < len(content) and shift < 64:
-        byte = content[at]
-        number |= (byte & 127) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 128:
-            break
-    return number, at

@@ -1,4 +1,4 @@
-"""Spans to an OTLP/HTTP target, from a thread of its own: whatever the target does, nothing else waits for it.
+"""Spans to an OTLP target, from a thread of its own: whatever the target does, nothing else waits for it.
 
 Bounded: at most `queue_spans` spans wait, more are dropped and counted; nothing waits longer than `deadline_seconds`.
 Answers are read as the OTLP specification says: 429, 502, 503, 504 and a broken connection are tried again, 413 with a
@@ -53,7 +53,7 @@ class Answer:
     """What the target said.
 
     Attributes:
-        status: HTTP status; 0 when there was no answer.
+        status: HTTP status, also of what came by gRPC; 0 when there was no answer.
         retry_after_seconds: What it asked to wait, 0 when it did not ask.
         rejected_spans: Spans that it refused out of an accepted body (partial success).
     """

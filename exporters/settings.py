@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -26,7 +27,8 @@ class ExporterSettings(BaseSettings):
         api_token: Bearer token that the look-up API asks for; needed when *host* is not a loopback address.
         tick_seconds: Pause between two looks at the rows, at most: a ring that fills quickly is looked at sooner.
         state_seconds: Longest time between two writes of the state file, which come sooner when a ring fills quickly.
-        otlp_endpoint: OTLP/HTTP target, such as http://127.0.0.1:4318; spans are off when unset.
+        otlp_endpoint: OTLP target, such as http://127.0.0.1:4318 (over gRPC :4317); spans are off when unset.
+        otlp_protocol: http/protobuf, or grpc, which needs the extra `otlp-grpc`.
         otlp_headers: Headers for the target, `name=value,name=value`.
         otlp_timeout_seconds: Longest wait for one answer of the target (10 s: OpenTelemetry's own default).
         otlp_deadline_seconds: Spans that could not be delivered for so long are dropped.
@@ -81,6 +83,7 @@ class ExporterSettings(BaseSettings):
     tick_seconds: float = Field(default=1.0, gt=0, le=60)
     state_seconds: float = Field(default=5.0, ge=0, le=600)
     otlp_endpoint: str | None = None
+    otlp_protocol: Literal["http/protobuf", "grpc"] = "http/protobuf"
     otlp_headers: SecretStr | None = None
     otlp_timeout_seconds: float = Field(default=10.0, gt=0, le=120)
     otlp_deadline_seconds: float = Field(default=60.0, gt=0, le=3600)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from inferdeck.errors import CannotRun
-from inferdeck.jaeger_place import span_target
+from inferdeck.jaeger_place import TARGET_VARIABLE, span_target
 from inferdeck.version import version
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["promote", "send_found"]
 
 _TIMEOUT_SECONDS: Final = 5.0
+HTTP: Final = "http/protobuf"
 
 
 def send_found(traces: Sequence[dict[str, Any]], state_dir: Path) -> dict[str, Any]:
@@ -47,17 +48,23 @@ def send_found(traces: Sequence[dict[str, Any]], state_dir: Path) -> dict[str, A
         # one in flight will have other times when it ends
         if trace["outcome"] != "in_flight":
             views.append(view_of({**trace, "spans": own}))
-    return promote(views, target, version(), os.environ.get("INFERDECK_EXPORTER_OTLP_HEADERS", ""))
+    headers, protocol = (os.environ.get(f"INFERDECK_EXPORTER_OTLP_{name}", "") for name in ("HEADERS", "PROTOCOL"))
+    # The stack's own Jaeger is asked over HTTP, whatever is set for a target of the user's.
+    theirs = os.environ.get(TARGET_VARIABLE)
+    return promote(views, target, version(), headers, (protocol if theirs else "") or HTTP)
 
 
-def promote(views: Sequence[TraceView], target: str, release: str, headers: str = "") -> dict[str, Any]:
+def promote(
+    views: Sequence[TraceView], target: str, release: str, headers: str = "", protocol: str = HTTP
+) -> dict[str, Any]:
     """Send requests as spans, under the ids that they have: one that was sent before is not doubled by it.
 
     Args:
         views: Requests as the rows hold them; at most a few hundred, they go in one body.
-        target: OTLP over HTTP, such as http://127.0.0.1:4318.
+        target: Such as http://127.0.0.1:4318.
         release: Version of this package.
         headers: `name=value,name=value`, for a target that asks for them.
+        protocol: How it is asked: one of `exporters.otlp_target.PROTOCOLS`.
 
     Returns:
         `{"target", "traces", "spans", "rejected"}`.
@@ -66,7 +73,7 @@ def promote(views: Sequence[TraceView], target: str, release: str, headers: str 
         CannotRun: If the target is none, does not answer, or refuses.
     """
     from exporters.otlp import export_request, resource_bytes, view_spans
-    from exporters.otlp_http import HttpTransport, parse_headers
+    from exporters.otlp_target import open_transport
 
     batches: dict[bytes, list[bytes]] = {}
     for view in views:
@@ -81,9 +88,9 @@ def promote(views: Sequence[TraceView], target: str, release: str, headers: str 
         }
         batches.setdefault(resource_bytes(resource), []).append(view_spans(view))
     try:
-        transport = HttpTransport(target, headers=parse_headers(headers), timeout_seconds=_TIMEOUT_SECONDS)
+        transport = open_transport(protocol, target, headers=headers, timeout_seconds=_TIMEOUT_SECONDS)
     except ValueError as error:
-        raise CannotRun(f"--promote: {error}", "set INFERDECK_EXPORTER_OTLP_ENDPOINT to an OTLP/HTTP target") from error
+        raise CannotRun(f"--promote: {error}", "set INFERDECK_EXPORTER_OTLP_ENDPOINT to an OTLP target") from error
     answer = transport.post(export_request(batches, release), compressed=False)
     transport.close()
     if not 200 <= answer.status < 300:

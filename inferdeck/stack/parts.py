@@ -129,7 +129,10 @@ def _span_target(plan: StackPlan) -> dict[str, str]:
     """Return where the exporter sends spans: the stack's Jaeger, unless the user set a target."""
     name = "INFERDECK_EXPORTER_OTLP_ENDPOINT"
     theirs = common_environment(plan).get(name)
-    return {name: plan.url("jaeger_otlp_port")} if "jaeger" in plan.tools and not theirs else {}
+    if "jaeger" not in plan.tools or theirs:
+        return {}
+    # It listens over HTTP alone.
+    return {name: plan.url("jaeger_otlp_port"), "INFERDECK_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 
 
 def _jaeger(plan: StackPlan) -> Part:

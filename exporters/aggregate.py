@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from exporters.aggregate_images import count_images
 from exporters.aggregate_scheduler import count_scheduling
 from exporters.input_counts import count_inputs
 from exporters.names import INPUT_BUCKETS, METRICS, OTHER, OUTCOMES
@@ -61,6 +62,7 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
     _observe_filters(rows, strings, delta)
     _observe_stages(rows, stages, delta)
     count_scheduling(rows, strings, delta, _observe)
+    count_images(rows, strings, delta, _observe)
     count_versions(rows, strings, delta, _observe)
     return delta
 

@@ -11,6 +11,7 @@ __all__ = [
     "LAG_BUCKETS",
     "LATENCY_BUCKETS",
     "LENGTH_BUCKETS",
+    "SHARPNESS_BUCKETS",
     "STAGE_BUCKETS",
     "TOKEN_BUCKETS",
     "WAIT_BUCKETS",
@@ -44,6 +45,8 @@ LENGTH_BUCKETS: Final = (
 TOKEN_BUCKETS: Final = (
     2.0, 4.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 96.0, 128.0, 192.0, 256.0, 384.0, 512.0, 1024.0,
 )
+# 50 is requirements A6's threshold, on the comparable scale (probes/images/sharpness.py); a sharp photo has 100 to 350.
+SHARPNESS_BUCKETS: Final = (5.0, 10.0, 20.0, 35.0, 50.0, 75.0, 100.0, 150.0, 200.0, 300.0, 500.0)
 # Finer near 1: a 15% fall of the P95 (row A7) starts at 0.95 and more.
 CONFIDENCE_BUCKETS: Final = (
     0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995, 0.999, 1.0,

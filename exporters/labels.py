@@ -125,6 +125,7 @@ LABELS: Final[Mapping[str, str]] = {
     "input_bucket": "length class of the input",
     "stage": "business step",
     "label": "class that the model answered",
+    "device_type": "kind of device of the caller, by its own word",
     "role": "which of two versions of the model",
     "agent_family": "family of the caller's user agent, from the recorder's closed list",
     "queue": "queue in front of the model",

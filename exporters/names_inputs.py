@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from exporters.buckets import SHARPNESS_BUCKETS
 from exporters.metric import Metric
 
 __all__ = [
     "DEAD_LETTER_RESULTS",
+    "DEVICE_TYPES",
     "FILTER_LINKS",
     "INPUTS",
     "MASK_FORMATS",
@@ -16,9 +18,24 @@ __all__ = [
     "QUALITY_REASONS",
 ]
 
-# Words of the service (service/text/quality.py, service/filters); a test holds them together.
+# Words of the service (service/text/quality.py, service/filters) and of probes/images; tests hold them together.
 MODALITIES: Final = ("text", "image")
-QUALITY_REASONS: Final = ("empty", "replacement", "mojibake", "markup", "base64", "repetition", "blur", "other")
+QUALITY_REASONS: Final = (
+    "empty",
+    "replacement",
+    "mojibake",
+    "markup",
+    "base64",
+    "repetition",
+    "unreadable",
+    "size",
+    "blank",
+    "exposure",
+    "blur",
+    "other",
+)
+# As callers say (header x-device-type); the last is for those that do not.
+DEVICE_TYPES: Final = ("mobile", "web", "app", "unknown")
 PII_KINDS: Final = ("phone", "email", "id_card", "bank_card", "address", "other")
 MASK_FORMATS: Final = ("1", "2", "other")
 FILTER_LINKS: Final = ("protocol", "schema", "pii", "quality", "other")
@@ -31,6 +48,14 @@ INPUTS: Final = (
         "requests",
         "Requests whose input is of low quality, by kind of input and the first reason found.",
         labels={"modality": MODALITIES, "reason": QUALITY_REASONS},
+    ),
+    Metric(
+        "model_image_sharpness_score",
+        "histogram",
+        "ratio",
+        "Sharpness of photos that could be judged, by kind of device; below 50 a photo is blurred, whatever its size.",
+        labels={"device_type": DEVICE_TYPES},
+        buckets=SHARPNESS_BUCKETS,
     ),
     Metric(
         "model_pii_masked_total",

@@ -34,6 +34,7 @@ SPANS: Final[Mapping[str, Span]] = {
         Span(ROOT_SPAN, "", "runtime", "The whole request, from its first byte to the last byte of the answer."),
         Span("network.receive", ROOT_SPAN, "network", "Waiting for the request's body."),
         Span("sentiment.preprocess", ROOT_SPAN, "preprocess", "Filters and cleaning of the text."),
+        Span("photo.quality", ROOT_SPAN, "data", "Decoding a photo and judging how good it is."),
         Span("scheduler.dispatch", ROOT_SPAN, "scheduler", "Hand-over to the executor, its queue included."),
         Span("sentiment.tokenizer", "scheduler.dispatch", "tokenizer", "Turning text into token ids."),
         Span("triton.client", "scheduler.dispatch", "network", "A call to Triton: body, connection, wait, answer."),

@@ -28,6 +28,7 @@ from service.errors import Reason, error_body
 from service.filters.chain import FilterChain, open_chain
 from service.identity import commit
 from service.loading import load_onnx
+from service.photos import PhotoEndpoint, PhotoLimits
 from service.plugins import load_middleware
 from service.postprocess.confidence import InProcess, Postprocess
 from service.predict import Predictor
@@ -110,6 +111,13 @@ def _filters(settings: Settings) -> FilterChain:
     )
 
 
+def _photos(settings: Settings, link: RecorderLink) -> PhotoEndpoint:
+    limits = PhotoLimits(
+        settings.photo_limit_bytes, settings.receive_timeout_seconds, settings.photo_places, settings.photo_pixels
+    )
+    return PhotoEndpoint(limits, link.record)
+
+
 def create_app(settings: Settings | None = None, load: LoadModel = load_model) -> FastAPI:
     """Return the service as an ASGI app.
 
@@ -127,10 +135,12 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         worker.start()
+        photos.start()
         try:
             yield
         finally:
             worker.stop()
+            photos.stop()
             filters.close()
             await postprocess.close()
 
@@ -160,6 +170,8 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
         priority=priority.get_priority,
     )
     app.router.routes.append(_NamedRoute("/v1/sentiment", endpoint, methods=["POST"]))
+    photos = _photos(settings, link)
+    app.router.routes.append(_NamedRoute("/v1/photos", photos, methods=["POST"]))
     app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))
 
     _tell_errors(app, link)

@@ -47,6 +47,16 @@ def define_stages(*, triton: bool = False) -> None:
         widest=bool,
         unknown_ratio=float,
     )
+    define_stage(
+        "photo.quality",
+        cpu=True,
+        queue_wait_ns=int,
+        verdict=str,
+        format=str,
+        pixels=int,
+        sharpness=float,
+        brightness=float,
+    )
     if triton:
         _define_triton()
     define_stage(

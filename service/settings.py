@@ -59,6 +59,9 @@ class Settings(BaseSettings):
     triton_pad_tokens: int = Field(ge=0, le=8192)
     triton_version: Literal["1", "2"]
     memory_reserve_bytes: int = Field(ge=0)
+    photo_limit_bytes: int = Field(ge=1024, le=64 * 1024 * 1024)
+    photo_places: int = Field(ge=1, le=1000)
+    photo_pixels: int = Field(ge=4096, le=200_000_000)
     body_limit_bytes: int = Field(ge=1024, le=16 * 1024 * 1024)
     receive_timeout_seconds: _Seconds
     deadline_seconds: _Seconds

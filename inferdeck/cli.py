@@ -32,6 +32,7 @@ class LazyGroup(click.Group):
         "reports": "inferdeck.verbs.kept",
         "deadletters": "inferdeck.verbs.kept",
         "mitigate": "inferdeck.verbs.mend",
+        "canary": "inferdeck.verbs.canary",
         "doctor": "inferdeck.verbs.upkeep",
         "selftest": "inferdeck.verbs.care",
         "bundle": "inferdeck.verbs.care",

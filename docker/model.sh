@@ -4,7 +4,7 @@ set -eu
 given=$1 model=$2
 if [ -f "$given/config.json" ]; then
     mkdir "$model"
-    cp "$given"/*.json "$given"/*.onnx "$given/MODEL_CARD.md" "$given/NOTICE" "$model"
+    cp "$given"/*.json "$given"/*.npz "$given"/*.onnx "$given/MODEL_CARD.md" "$given/NOTICE" "$model"
 else
     python3 -m venv /opt/train
     # one of the corpora is a source distribution, built by setuptools

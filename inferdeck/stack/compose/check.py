@@ -18,8 +18,6 @@ __all__ = ["check_compose"]
 
 # What may lack a health check, and why.
 WITHOUT_HEALTH_CHECK = {"collector": "its image holds no program to run one"}
-# A mount that may be missing: the profile is there before what it serves.
-NOT_YET = {"triton": "a repository is laid out for it by hand; INFERDECK_MODEL_REPOSITORY names another one"}
 _SECRET = re.compile(r"TOKEN|PASSWORD|SECRET|API_KEY")
 _PINNED = re.compile(r"[^:@\s]+(?::\d+/[^:@\s]+)?:(?!latest$)[A-Za-z0-9._-]+(@sha256:[0-9a-f]{64})?")
 Finding = tuple[int, str, str]
@@ -55,9 +53,6 @@ def check_compose(root: Path) -> Iterator[Check]:
         )
         if not findings:
             yield Check(f"compose: {name}", "ok", f"{len(compose.services)} parts")
-    for service, why in NOT_YET.items():
-        if service in compose.services and list(_missing_mounts(compose, root, service, "grafana")):
-            yield Check(f"compose: {service}", "absent", f"its profile mounts what is not there: {why}")
     yield from _generated(root)
     yield from _locks(root)
 
@@ -97,7 +92,7 @@ def _missing_mounts(compose: ComposeFile, root: Path, name: str, notifier: str) 
 def _mounts(compose: ComposeFile, root: Path) -> Iterator[Finding]:
     told: set[tuple[str, str]] = set()
     for notifier in NOTIFIERS:
-        for name in sorted(set(compose.services) - set(NOT_YET)):
+        for name in sorted(compose.services):
             for source in _missing_mounts(compose, root, name, notifier):
                 if (name, source) not in told:
                     told.add((name, source))
@@ -117,9 +112,12 @@ def _images(compose: ComposeFile, root: Path) -> Iterator[Finding]:
             yield compose.line_of(name, "dockerfile:"), f"{name} is built from no file", "name its Dockerfile"
         elif build:
             text = (root / build["dockerfile"]).read_text(encoding="utf-8")
-            base = fill_in(str((build.get("args") or {}).get("BASE", "")), {})
-            if f"ARG BASE={base}\n" not in text:
-                yield compose.line_of(name, "build:"), f"{build['dockerfile']} has another BASE than {base}", "make one"
+            # What an image is made from; the other arguments are empty or unknown until somebody fills them in.
+            for word in sorted({"BASE", "SERVICE", "TRITON"} & set(build.get("args") or ())):
+                made_of = fill_in(str(build["args"][word]), {})
+                if f"ARG {word}={made_of}\n" not in text:
+                    wrong = f"{build['dockerfile']} has another {word} than {made_of}"
+                    yield compose.line_of(name, "build:"), wrong, "make one"
 
 
 def _ports(compose: ComposeFile, _root: Path) -> Iterator[Finding]:

@@ -142,6 +142,19 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             stack.run("down", "--purge")
 
 
+def test_triton_image_holds_the_model_as_its_repository(stack: Stack) -> None:
+    """Built on a stand-in for NVIDIA's image: both versions and the shipped configuration, readable to its user."""
+    args = ["--build-arg", "SERVICE=localhost/service:test", "--build-arg", f"TRITON={BASE}", "--network", "none"]
+    file = str(ROOT / "docker" / "triton.Dockerfile")
+    stack.podman.run("build", "--quiet", *args, "-f", file, "-t", "localhost/triton:test", str(ROOT), timeout=300)
+    listed = stack.podman.run(
+        "run", "--rm", "--network", "none", "localhost/triton:test", "find", "/models", "-type", "f", "-readable"
+    )
+
+    names = ("1/model.onnx", "2/model.onnx", "config.pbtxt")
+    assert [f"/models/sentiment/{name}" for name in names] == sorted(listed.split())
+
+
 def test_every_part_is_up_with_secrets_that_nobody_chose(stack: Stack) -> None:
     """`up` made the secrets, closed their file, and `status` finds all parts well."""
     code, result = stack.run("status")

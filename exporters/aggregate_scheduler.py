@@ -24,6 +24,7 @@ Observe = Callable[[Totals, str, Sequence[Labels], npt.NDArray[np.int64], npt.ND
 _QUEUE: Final = "scheduler.dispatch/queue"
 _WAIT: Final = "scheduler.dispatch/queue_wait_ns"
 _DEPTH: Final = "scheduler.dispatch/queue_depth"
+_MEMORY: Final = "memory"  # reason of such a row: service/predict.py
 _WIDTH: Final = "sentiment.tokenizer/seq_len"
 _PADDING: Final = "sentiment.tokenizer/padding_ratio"
 # Calls of a model behind another process are told by their own stage; where both are there the wider one counts.
@@ -47,6 +48,7 @@ def count_scheduling(rows: Rows, strings: Sequence[str], delta: Totals, observe:
         largest = np.max(np.stack(sizes), axis=0)
         largest = largest[largest > 0]
         observe(delta, "model_batch_size_requests", [()], np.zeros(len(largest), np.int64), largest)
+    _count_memory(rows, strings, delta)
     if _WIDTH in names and _PADDING in names:
         _count_slots(rows, delta)
 
@@ -64,6 +66,14 @@ def _observe_queues(rows: Rows, strings: Sequence[str], delta: Totals, observe: 
         if name in names:
             chosen = (groups >= 0) & (rows[name] >= 0)
             observe(delta, metric, labels, groups[chosen], rows[name][chosen])
+
+
+def _count_memory(rows: Rows, strings: Sequence[str], delta: Totals) -> None:
+    """Count the rows for which the model's device had no memory."""
+    delta.add("model_memory_short_total", (), 0)
+    number = next((index for index, text in enumerate(strings) if text == _MEMORY), None)
+    if number is not None:
+        delta.add("model_memory_short_total", (), int(np.count_nonzero(rows["reason"] == number)))
 
 
 def _count_slots(rows: Rows, delta: Totals) -> None:

@@ -49,6 +49,8 @@ REFUSED_REASONS: Final = (
     "method",
     "queue_full",
     "rate_limited",
+    "expired",
+    "memory",
     "other",
 )
 SENTIMENTS: Final = ("negative", "neutral", "positive", "other")
@@ -129,6 +131,8 @@ LABELS: Final[Mapping[str, str]] = {
     "role": "which of two versions of the model",
     "agent_family": "family of the caller's user agent, from the recorder's closed list",
     "queue": "queue in front of the model",
+    "turn": "whether the service became degraded, or recovered",
+    "event": "what became of an answer that is fetched later",
     "use": "what a place of a token tensor held",
     "worker": "ordinal of the worker process",
     "source": "which heartbeat",

@@ -31,6 +31,7 @@ UNIT_SUFFIXES: Final = (
     "_watts",
     "_hertz",
     "_processes",
+    "_sessions",
     "_up",
     "_info",
     "_phase",

@@ -38,6 +38,7 @@ from exporters.labels import (
 )
 from exporters.metric import UNIT_SUFFIXES, Metric
 from exporters.names_canary import CANARY, ROLES
+from exporters.names_degraded import DEGRADED
 from exporters.names_drift import DRIFT
 from exporters.names_foreign import FOREIGN, ForeignMetric
 from exporters.names_gpu import GPU
@@ -338,5 +339,18 @@ _SERVICE = (
 
 METRICS: Final[Mapping[str, Metric]] = {
     metric.name: metric
-    for metric in (*_MODEL, *CANARY, *INPUTS, *DRIFT, *SCHEDULER, *_RUNTIME, *GPU, *KERNELS, *TELEMETRY, *_SERVICE, *TRITON)
+    for metric in (
+        *_MODEL,
+        *CANARY,
+        *INPUTS,
+        *DRIFT,
+        *SCHEDULER,
+        *_RUNTIME,
+        *GPU,
+        *KERNELS,
+        *TELEMETRY,
+        *_SERVICE,
+        *TRITON,
+        *DEGRADED,
+    )
 }

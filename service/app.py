@@ -23,6 +23,8 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from service.backend import Backend, BackendError, OnnxBackend
+from service.degradation.assemble import DegradedParts
+from service.degradation.results_endpoint import PATH, results_endpoint
 from service.endpoint import Limits, SentimentEndpoint
 from service.errors import Reason, error_body
 from service.filters.chain import FilterChain, open_chain
@@ -118,6 +120,11 @@ def _photos(settings: Settings, link: RecorderLink) -> PhotoEndpoint:
     return PhotoEndpoint(limits, link.record)
 
 
+def _link(app: FastAPI, settings: Settings, build: str) -> RecorderLink:
+    triton = settings.backend == "triton"
+    return RecorderLink(app, enabled=settings.recorder, config=settings.fingerprint, build=build, triton=triton)
+
+
 def create_app(settings: Settings | None = None, load: LoadModel = load_model) -> FastAPI:
     """Return the service as an ASGI app.
 
@@ -134,13 +141,14 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        worker.start()
-        photos.start()
+        running = (worker, photos, degraded)
+        for part in running:
+            part.start()
         try:
             yield
         finally:
-            worker.stop()
-            photos.stop()
+            for part in running:
+                part.stop()
             filters.close()
             await postprocess.close()
 
@@ -149,21 +157,17 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     app.add_middleware(Startup, middleware=middleware, worker=lambda: worker)
     # Last, hence outermost: what the middleware of the settings does is part of the request that is recorded.
     build = commit()
-    link = RecorderLink(
-        app,
-        enabled=settings.recorder,
-        config=settings.fingerprint,
-        build=build,
-        triton=settings.backend == "triton",
-    )
+    link = _link(app, settings, build)
     worker = Worker(settings, functools.partial(load, settings), link, build)
     app.state.worker = worker
     filters = app.state.filters = _filters(settings)
     postprocess = _postprocess(settings)
-    queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage)
+    degraded = DegradedParts(settings)
+    worker.degraded = degraded.snapshot
+    queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage, gate=degraded.gate)
     endpoint = SentimentEndpoint(
         worker.lifecycle,
-        Predictor(queues, link.drift, postprocess),
+        Predictor(queues, link.drift, postprocess, degraded.answers),
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
         filters=filters,
         record=link.record,
@@ -172,6 +176,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     app.router.routes.append(_NamedRoute("/v1/sentiment", endpoint, methods=["POST"]))
     photos = _photos(settings, link)
     app.router.routes.append(_NamedRoute("/v1/photos", photos, methods=["POST"]))
+    app.router.routes.append(_NamedRoute(PATH, results_endpoint(degraded.store, link.record), methods=["GET"]))
     app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))
 
     _tell_errors(app, link)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from service.body_limit import Disconnected, Headers, Receive, read_body
+from service.degradation.fallback import Deferred
+from service.degradation.results_endpoint import accepted
 from service.errors import Refusal, error_body
 from service.filters.chain import FilterChain
 from service.lifecycle import Lifecycle
@@ -106,7 +108,7 @@ class SentimentEndpoint:
                     record.set(refused_field=refusal.field)
                 self._filters.refused(refusal, body, record)
             else:
-                record.set(reason=self._lifecycle.state.phase)
+                record.set(reason="memory" if refusal.reason == "memory" else self._lifecycle.state.phase)
             content = error_body(refusal.reason, refusal.message, refusal.field)
             named = [(name.encode(), value.encode()) for name, value in refusal.headers.items()]
             await _answer(send, refusal.status, content, named)
@@ -114,6 +116,9 @@ class SentimentEndpoint:
             # Nobody is there to be answered; the recorder has seen the disconnect itself.
             return
         else:
+            if isinstance(judgement, Deferred):
+                await _answer(send, *accepted(judgement))
+                return
             await self._judged(send, judgement, started_ns)
 
     @staticmethod

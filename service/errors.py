@@ -17,6 +17,8 @@ Reason = Literal[
     "method",
     "queue_full",
     "rate_limited",
+    "expired",
+    "memory",
     "other",
 ]
 Field = Literal["text", "product_id", "body", "content-type"]
@@ -30,6 +32,8 @@ REASONS: Final[tuple[Reason, ...]] = (
     "method",
     "queue_full",
     "rate_limited",
+    "expired",
+    "memory",
     "other",
 )
 """Every reason there is; the labels of `model_refused_total`."""

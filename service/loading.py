@@ -7,6 +7,7 @@ from pathlib import Path
 from service.artifacts import Artifacts, load_artifacts
 from service.backend import BackendError, OnnxBackend
 from service.memory import Memory, available_memory
+from service.memory_sessions import watch_sessions
 
 __all__ = ["NotEnoughMemory", "load_onnx", "require_memory"]
 
@@ -62,6 +63,7 @@ def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]
     import onnxruntime
     from tokenizers import Tokenizer
 
+    watch_sessions(onnxruntime)
     tokenizer = Tokenizer.from_file(str(artifacts.tokenizer))
     if tokenizer.get_vocab_size() > artifacts.vocabulary:
         raise BackendError(f"the tokenizer has more than {artifacts.vocabulary} ids; run `inferdeck train`")

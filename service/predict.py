@@ -10,45 +10,22 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
 
 from service.backend import Backend
 from service.body_limit import Disconnected
+from service.degradation.answers import DegradedAnswers
+from service.degradation.fallback import Deferred
 from service.errors import Refusal
+from service.judgement import UNHEARD, Degraded, Judgement, Unheard
 from service.postprocess.confidence import InProcess, Postprocess
 from service.recording import RequestRecord
 from service.scheduler.dispatcher import Scheduler
 from service.scheduler.patience import Receive
-from service.scheduler.ticket import DeadlineExceeded, Overloaded, RateLimited
+from service.scheduler.ticket import DeadlineExceeded, MemoryShort, Overloaded, RateLimited
 
 __all__ = ["Degraded", "Judgement", "Predictor"]
 
-Degraded = Literal["deadline", "queue_full", "model_error", "fallback"]
-
 _log = logging.getLogger("service.predict")
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What the model says of a text.
-
-    Attributes:
-        sentiment: The label.
-        confidence: Its calibrated probability, 0..1.
-        degraded: Why the model was not heard, or that another than the wanted one was; else None.
-    """
-
-    sentiment: str
-    confidence: float
-    degraded: Degraded | None = None
-
-
-_UNHEARD: Final[dict[str, Judgement]] = {
-    "deadline": Judgement("neutral", 0.0, "deadline"),
-    "queue_full": Judgement("neutral", 0.0, "queue_full"),
-    "model_error": Judgement("neutral", 0.0, "model_error"),
-}
 
 
 class Predictor:
@@ -58,6 +35,7 @@ class Predictor:
         scheduler: Decides when a text comes to the model.
         drift: Returns what rows tell of the inputs' drift from the training, if anything is known.
         postprocess: Makes a verdict of logits.
+        degraded: Answers where the wanted model cannot be asked; None: nobody does.
     """
 
     def __init__(
@@ -65,10 +43,12 @@ class Predictor:
         scheduler: Scheduler,
         drift: Callable[[], Mapping[str, float]] = dict,
         postprocess: Postprocess | None = None,
+        degraded: DegradedAnswers | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._drift = drift
         self._postprocess = postprocess or InProcess()
+        self._degraded = degraded
 
     async def judge(
         self,
@@ -78,8 +58,8 @@ class Predictor:
         *,
         vip: bool = False,
         receive: Receive | None = None,
-    ) -> Judgement:
-        """Return the judgement of a cleaned text, at the latest at the deadline.
+    ) -> Judgement | Deferred:
+        """Return the judgement of a cleaned text, at the latest at the deadline, or where it can be fetched later.
 
         Args:
             backend: The model.
@@ -89,16 +69,24 @@ class Predictor:
             receive: The ASGI callable, asked whether the client is still there.
 
         Raises:
-            Refusal: 429 if there are too many requests.
+            Refusal: 429 if there are too many requests, 503 if the model's device has no memory for this text.
             Disconnected: If the client went away.
         """
         scheduler = self._scheduler
         lane = scheduler.lane_of(len(text), vip=vip)
         with record.stage("scheduler.dispatch", queue=lane, queue_depth=scheduler.lanes.depth(lane)) as stage:
+            if self._degraded is not None and (why := self._degraded.reason(backend)) is not None:
+                return await self._degraded.answer(backend, text, record, why, vip=vip)
             ticket = scheduler.new_ticket(text, record, lane)
             try:
                 answer = await scheduler.run(backend, ticket, receive)
+            except MemoryShort:
+                return await self._no_memory(backend, text, record, vip=vip)
             except Overloaded as error:
+                if self._degraded is not None and not isinstance(error, RateLimited):
+                    other = await self._degraded.queue_full(backend, text, record, vip=vip)
+                    if other is not None:
+                        return other
                 if vip:
                     return self._unheard("queue_full", record)
                 raise _come_again(error) from None
@@ -129,9 +117,22 @@ class Predictor:
             return Judgement(verdict.label, verdict.confidence, "fallback")
         return Judgement(verdict.label, verdict.confidence)
 
-    def _unheard(self, reason: Literal["deadline", "queue_full", "model_error"], record: RequestRecord) -> Judgement:
+    async def _no_memory(self, backend: Backend, text: str, record: RequestRecord, *, vip: bool) -> Judgement:
+        """Return a VIP's degraded answer.
+
+        Raises:
+            Refusal: To others, 503: the request is in order and not too many came, this server lacks memory.
+        """
+        if not vip:
+            message = "the model's device has no memory for this text now; ask again in 1 s"
+            raise Refusal(503, "memory", message, headers={"retry-after": "1"})
+        if self._degraded is None:
+            return self._unheard("memory", record)
+        return await self._degraded.now(backend, text, record, "memory", vip=True)
+
+    def _unheard(self, reason: Unheard, record: RequestRecord) -> Judgement:
         record.degraded(reason)
-        return _UNHEARD[reason]
+        return UNHEARD[reason]
 
 
 def _come_again(error: Overloaded) -> Refusal:

@@ -59,6 +59,8 @@ def define_stages(*, triton: bool = False) -> None:
     )
     if triton:
         _define_triton()
+    define_stage("fallback.cpu", parent="scheduler.dispatch", because=str, batch_size=int)
+    define_stage("vectorizer", parent="fallback.cpu", seq_len=int, model_version=str)
     define_stage(
         "model.forward",
         parent="triton.client" if triton else "scheduler.dispatch",
@@ -83,8 +85,6 @@ def _define_triton() -> None:
         status=int,
         error=str,
     )
-    define_stage("fallback.cpu", parent="scheduler.dispatch", because=str, batch_size=int)
-    define_stage("vectorizer", parent="fallback.cpu", seq_len=int, model_version=str)
 
 
 def traceparent(record: RequestRecord, stage: str) -> str:

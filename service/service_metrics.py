@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -12,13 +12,35 @@ from prometheus_client.registry import Collector
 
 from service.backend import Calls
 from service.breaker import STATES
+from service.degradation.results import EVENTS
+from service.degradation.rules import REASONS as DEGRADED_REASONS
+from service.degradation.rules import DegradationState
 from service.lifecycle import PHASES
+from service.memory_sessions import Sessions
+from service.scheduler.memory import GateState
 from service.triton.transport import REASONS
 
-__all__ = ["Snapshot", "render"]
+__all__ = ["Degraded", "Snapshot", "render"]
 
 _LOSS_REASONS = 64
 FALLBACK_REASONS = ("breaker_open", "late", *REASONS)
+
+
+@dataclass(frozen=True)
+class Degraded:
+    """What stands in for the model, and the memory in front of it.
+
+    Attributes:
+        state: Whether the service is degraded, and how often it was; None before anything is known.
+        results: What became of answers that are fetched later, by event.
+        gate: The memory of the model's device; None where nobody looks at one.
+        sessions: Model sessions of this process.
+    """
+
+    state: DegradationState | None = None
+    results: Mapping[str, int] = field(default_factory=dict)
+    gate: GateState | None = None
+    sessions: Sessions = field(default_factory=lambda: Sessions(0, 0))
 
 
 @dataclass(frozen=True)
@@ -33,6 +55,7 @@ class Snapshot:
         phase: Where the service stands.
         loss: Requests, or parts of them, that the recorder could not write, by reason.
         calls: How calls to a model in another process went; None when it is in this one.
+        degraded: What stands in for the model.
     """
 
     version: str
@@ -42,6 +65,7 @@ class Snapshot:
     phase: str
     loss: Mapping[str, int]
     calls: Calls | None = None
+    degraded: Degraded = field(default_factory=Degraded)
 
 
 class _Once(Collector):
@@ -74,6 +98,7 @@ class _Once(Collector):
         yield loss
         if now.calls is not None:
             yield from _calls(now.calls)
+        yield from _degraded(now.degraded)
 
 
 def _calls(calls: Calls) -> Iterable[Metric]:
@@ -97,6 +122,49 @@ def _calls(calls: Calls) -> Iterable[Metric]:
     for reason in FALLBACK_REASONS:
         unanswered.add_metric([reason], calls.unanswered.get(reason, 0))
     yield unanswered
+
+
+def _degraded(now: Degraded) -> Iterable[Metric]:
+    """Return the series of what stands in for the model, and of the memory in front of it."""
+    active = GaugeMetricFamily(
+        "model_degraded_state", "1 while the CPU's model answers for this reason, 0 otherwise.", labels=["reason"]
+    )
+    turns = CounterMetricFamily(
+        "model_degraded_turns", "Times that the service became degraded, and recovered.", labels=["reason", "turn"]
+    )
+    for reason in DEGRADED_REASONS:
+        active.add_metric([reason], float(now.state is not None and now.state.active[reason]))
+        turns.add_metric([reason, "entered"], now.state.entered[reason] if now.state is not None else 0)
+        turns.add_metric([reason, "left"], now.state.left[reason] if now.state is not None else 0)
+    yield active
+    yield turns
+    results = CounterMetricFamily(
+        "model_results", "What became of answers that are fetched later, by event.", labels=["event"]
+    )
+    for event in EVENTS:
+        results.add_metric([event], now.results.get(event, 0))
+    yield results
+    for kind, count in (("open", now.sessions.open), ("duplicate", now.sessions.duplicate)):
+        yield GaugeMetricFamily(f"model_{kind}_sessions", _SESSIONS[kind], count)
+    if now.gate is None:
+        return
+    yield GaugeMetricFamily(
+        "model_memory_known_state",
+        "1 while batches are held against the free memory of the model's device; 0: no reading, or nothing measured.",
+        float(not now.gate.absent),
+    )
+    if now.gate.free_bytes is not None:
+        yield GaugeMetricFamily("model_memory_free_bytes", "Free memory of the model's device.", now.gate.free_bytes)
+    if now.gate.bytes_per_cell is not None:
+        yield GaugeMetricFamily(
+            "model_memory_cell_bytes", "Most memory that a batch took per cell, learnt.", now.gate.bytes_per_cell
+        )
+
+
+_SESSIONS = {
+    "open": "Model sessions that the answering worker holds.",
+    "duplicate": "Model sessions of the answering worker beyond the first of each model.",
+}
 
 
 def render(snapshot: Snapshot) -> bytes:

@@ -59,6 +59,16 @@ class Settings(BaseSettings):
     triton_pad_tokens: int = Field(ge=0, le=8192)
     triton_version: Literal["1", "2"]
     memory_reserve_bytes: int = Field(ge=0)
+    memory_device: Literal["auto", "gpu", "ram", "none"]
+    memory_budget_bytes: int = Field(ge=0)
+    gpu_index: int = Field(ge=0, le=63)
+    degraded_answers: dict[Literal["gpu_saturated", "triton_down", "queue_full"], Literal["later", "now", "off"]]
+    degraded_gpu_busy: float = Field(gt=0, lt=1)
+    degraded_gpu_seconds: _Seconds
+    fallback_places: int = Field(ge=1, le=100_000)
+    results_dir: Path | None
+    results_places: int = Field(ge=1, le=100_000)
+    results_seconds: float = Field(ge=1, le=3600)
     photo_limit_bytes: int = Field(ge=1024, le=64 * 1024 * 1024)
     photo_places: int = Field(ge=1, le=1000)
     photo_pixels: int = Field(ge=4096, le=200_000_000)
@@ -93,6 +103,12 @@ class Settings(BaseSettings):
     middleware: Annotated[tuple[str, ...], NoDecode]
     log_level: Literal["debug", "info", "warning", "error"]
 
+    @field_validator("degraded_answers")
+    @classmethod
+    def _whole(cls, value: dict[str, str]) -> dict[str, str]:
+        """Fill in what the environment's form, which names only what differs, leaves out."""
+        return {"gpu_saturated": "later", "triton_down": "now", "queue_full": "later"} | value
+
     @field_validator("middleware", "vip_product_ids", "vip_product_prefixes", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
@@ -124,7 +140,7 @@ class Settings(BaseSettings):
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that tell two configurations apart; which port or host it is does not matter."""
         places = {"host", "port", "admin_host", "admin_port", "triton_host", "triton_port", "records_dir"}
-        places |= {"postprocess_socket"}
+        places |= {"postprocess_socket", "results_dir"}
         told = self.model_dump_json(exclude=places)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 

@@ -13,7 +13,7 @@ from service.executor import Executor
 from service.identity import version
 from service.lifecycle import Lifecycle, Phase, State
 from service.loop_tick import LoopTick
-from service.service_metrics import Snapshot
+from service.service_metrics import Degraded, Snapshot
 from service.settings import Settings
 
 __all__ = ["Telemetry", "Worker"]
@@ -55,6 +55,8 @@ class Worker:
         self._changing = threading.Lock()
         self._telemetry = telemetry
         self._build = (version(), build)
+        self.degraded: Callable[[object], Degraded] = lambda _backend: Degraded()
+        """What stands in for the model; set by whoever puts the service together."""
 
     def snapshot(self) -> Snapshot:
         """Return what the admin port's metrics show."""
@@ -62,7 +64,8 @@ class Worker:
         model = backend.version if backend is not None else ""
         phase = self.state.phase
         loss, calls = self._telemetry.loss(), calls_of(backend)
-        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls)
+        degraded = self.degraded(backend)
+        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls, degraded)
 
     @property
     def state(self) -> State:

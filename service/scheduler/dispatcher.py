@@ -22,15 +22,17 @@ from service.executor import Executor
 from service.recording import RequestRecord
 from service.scheduler.batch_call import BatchCall, BatchStage, Result
 from service.scheduler.bucket import SharedLimit
-from service.scheduler.lanes import Lane, LaneRules, Lanes
+from service.scheduler.lanes import LANES, Lane, LaneRules, Lanes
 from service.scheduler.memory import MemoryGate
 from service.scheduler.patience import Patience, Receive
-from service.scheduler.ticket import Overloaded, RateLimited, Ticket
+from service.scheduler.ticket import MemoryShort, Overloaded, RateLimited, Ticket
 
 __all__ = ["Scheduler", "SchedulerRules"]
 
 MEMORY_SCAN_SECONDS: Final = 0.005
 """Between two looks at a device that has no room; requirements B4 (scan 5 ms)."""
+_MEMORY_PATIENCE: Final = 0.25
+"""Share of the deadline that a text which does not even fit alone waits for memory."""
 _RETRY_MOST_SECONDS: Final = 30.0
 _SMOOTHING: Final = 0.1
 _AHEAD_MOST: Final = 16
@@ -118,6 +120,7 @@ class Scheduler:
             Disconnected: If the client went away.
             RateLimited: If there are more a second than may be; VIPs count, and are not held back, and leave a tenth.
             Overloaded: If its queue is full.
+            MemoryShort: If its device had no memory for it, alone, for a quarter of the deadline.
             Exception: What the backend raised.
         """
         self._backend = backend
@@ -160,6 +163,8 @@ class Scheduler:
             self._long_busy += lane == "long"
             self._hand_over(_Handed(self, backend, batch, lane, own=False), self._executor)
         if self.lanes.waiting and self._busy < self._slots:
+            if self.gate.measures:
+                self._refuse_unfit(now)
             self._come_back(now)
 
     def _allowed(self, lane: Lane) -> bool:
@@ -167,6 +172,15 @@ class Scheduler:
 
     def _fits(self, batch: list[Ticket]) -> bool:
         return not self.gate.measures or self.gate.allows(cells_of(batch))
+
+    def _refuse_unfit(self, now: int) -> None:
+        """Tell those at the head of a queue who have waited long for memory that there is none."""
+        for lane in LANES:
+            while (head := self.lanes.head(lane)) is not None:
+                if now - head.entered_ns < _MEMORY_PATIENCE * self._deadline_ns or self._fits([head]):
+                    break
+                self.lanes.discard(lane, head)
+                head.settle(MemoryShort())
 
     def _come_back(self, now: int) -> None:
         if self._wakeup is not None:
@@ -239,10 +253,12 @@ class _Handed:
         gate = self._scheduler.gate
         if not gate.measures:
             return self._call()
-        before = gate.free()
-        results = self._call()
-        gate.learn(cells_of(self._batch), before, gate.free())
-        return results
+        cells = cells_of(self._batch)
+        gate.begin(cells)
+        try:
+            return self._call()
+        finally:
+            gate.end(cells)
 
     def settle(self, results: list[Result] | None, error: Exception | None) -> None:
         """Hand each request its result, in the event loop's thread."""

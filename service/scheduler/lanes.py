@@ -74,6 +74,10 @@ class Lanes(Generic[T]):
         """Return how many wait in a queue."""
         return len(self._waiting[lane])
 
+    def head(self, lane: Lane) -> T | None:
+        """Return who has waited longest in a queue."""
+        return next(iter(self._waiting[lane].values()), None)
+
     def put(self, lane: Lane, item: T) -> bool:
         """Let an item wait; False if every place of its queue is taken."""
         queue = self._waiting[lane]

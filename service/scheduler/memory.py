@@ -1,86 +1,186 @@
 """Whether a device has the memory for a batch: 120% of what batches of its size were seen to take (row B5).
 
-Measures  bytes that batches took, per cell (row of the batch x characters of its longest text), free memory.
-Source    what tells the free memory of the device; where none does (the CPU) that is said, and everything is sent.
-Error     the largest of the last 64 batches that took some counts; before the first nothing is known, and it is sent.
-Memory    64 numbers.
+Measures  bytes that batches took beyond what was held while none ran, per cell (row of the batch x characters of its
+          longest text), by bucket of cells (powers of two).
+Source    the device's readings on their own clock (service/memory_device.py): the most cells that were in flight since
+          the last reading, against what is held at this one.
+Error     whatever else grows on the device meanwhile counts as the batches'; growth under 1 MiB is taken for noise. The
+          largest of the last 64 measurements of a bucket counts, so that the estimate is rather too high.
+Absent    no device, no reading, an old one, or nothing measured yet: every batch is sent.
+Memory    64 numbers for each of 24 buckets; kept on disk, where there is a state folder, for the next start.
 """
 
 from __future__ import annotations
 
+import json
+import logging
+import math
+import threading
+import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Final
 
-__all__ = ["MARGIN", "NO_DEVICE", "Absent", "DeviceMemory", "MemoryGate", "NoDevice"]
+from probes.private_file import write_private
+from service.memory_device import Absent, DeviceReading
+
+__all__ = ["MARGIN", "Absent", "GateState", "MemoryGate"]
+
+_log = logging.getLogger("service.memory")
 
 MARGIN: Final = 1.2
 """Share of the estimate that must be free; requirements B5."""
 _MEASURED: Final = 64
+_BUCKETS: Final = 24
+_NOISE_BYTES: Final = 1 << 20
+_KEEP_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True)
-class Absent:
-    """There is no such figure.
+class GateState:
+    """What metrics show.
 
     Attributes:
-        reason: Why, in one sentence.
+        free_bytes: What the device has free, None where nobody knows.
+        bytes_per_cell: The largest measured, None before the first.
+        absent: Why nothing is refused, empty where something may be.
     """
 
-    reason: str
-
-
-class DeviceMemory(Protocol):
-    """A device's memory."""
-
-    def free_memory(self) -> int | Absent:
-        """Return the free bytes, or why nobody knows; must not block."""
-
-
-class NoDevice:
-    """A model on the CPU: its memory is the host's, which is looked at when the model is loaded (row B11)."""
-
-    def free_memory(self) -> int | Absent:
-        """Return why there is no figure."""
-        return Absent("the model has no device of its own; batches are always sent")
-
-
-NO_DEVICE: Final[DeviceMemory] = NoDevice()
+    free_bytes: int | None
+    bytes_per_cell: float | None
+    absent: str
 
 
 class MemoryGate:
-    """Lets a batch pass if its device has room for it.
+    """Lets a batch pass if its device has room for it; safe from several threads.
 
     Args:
-        device: Tells the free memory.
+        latest: Returns the device's last reading; must not wait for one. None: there is no device to look at.
+        path: File in which estimates outlive the process.
+        key: Of what the estimates are: model and device. Those of another are forgotten.
+        clock: Monotonic seconds.
     """
 
-    def __init__(self, device: DeviceMemory = NO_DEVICE) -> None:
-        self.measures = not isinstance(device, NoDevice)
+    def __init__(
+        self,
+        latest: Callable[[], DeviceReading | Absent] | None = None,
+        path: Path | None = None,
+        key: str = "",
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.measures = latest is not None
         """False where there is nothing to look at, so that nobody looks for every batch."""
-        self._device = device
-        self._bytes_per_cell: deque[float] = deque(maxlen=_MEASURED)
+        self._latest = latest or (lambda: Absent("the model has no device of its own"))
+        self._path, self._key, self._clock = path, key, clock
+        self._lock = threading.Lock()
+        self._measured: dict[int, deque[float]] = {}
+        self._in_flight = self._most = self._unseen = 0
+        self._idle_bytes: int | None = None
+        self._changed, self._kept_at = False, -1e9
+        if path is not None:
+            self._measured = _read(path, key)
 
     def estimate(self, cells: int) -> int | Absent:
         """Return the bytes that a batch of so many cells is expected to take."""
-        if not self._bytes_per_cell:
-            return Absent("no batch was measured yet")
-        return round(max(self._bytes_per_cell) * cells)
+        with self._lock:
+            return self._estimate(cells)
 
     def allows(self, cells: int) -> bool:
-        """Return whether a batch of so many cells may be sent now."""
-        expected = self.estimate(cells)
+        """Return whether a batch of so many cells may be sent now; those that no reading shows yet count as sent."""
+        reading = self._latest()
+        if isinstance(reading, Absent):
+            return True
+        with self._lock:
+            expected, unseen = self._estimate(cells), self._estimate(self._unseen)
         if isinstance(expected, Absent):
             return True
-        free = self._device.free_memory()
-        return isinstance(free, Absent) or free >= MARGIN * expected
+        taken = 0 if isinstance(unseen, Absent) else unseen
+        return reading.free_bytes - taken >= MARGIN * expected
 
-    def free(self) -> int | Absent:
-        """Return the free memory, to be looked at before and after a batch."""
-        return self._device.free_memory()
+    def begin(self, cells: int) -> None:
+        """Take note that a batch starts."""
+        with self._lock:
+            self._in_flight += cells
+            self._unseen += cells
+            self._most = max(self._most, self._in_flight)
 
-    def learn(self, cells: int, before: int | Absent, after: int | Absent) -> None:
-        """Take note of what a batch took; one that fitted into what earlier ones left allocated says nothing."""
-        if isinstance(before, Absent) or isinstance(after, Absent) or cells <= 0 or after >= before:
+    def end(self, cells: int) -> None:
+        """Take note that it has ended."""
+        with self._lock:
+            self._in_flight -= cells
+            self._unseen = max(0, self._unseen - cells)
+
+    def observe(self, reading: DeviceReading | Absent) -> None:
+        """Learn from a reading; called by the watch, in its thread."""
+        with self._lock:
+            most, self._most, self._unseen = self._most, self._in_flight, 0
+            if isinstance(reading, Absent):
+                return
+            if most == 0:
+                self._idle_bytes = reading.held_bytes
+            elif self._idle_bytes is not None:
+                self._learn(most, reading.held_bytes - self._idle_bytes)
+            content = self._to_keep()
+        if content is not None and self._path is not None:
+            try:
+                write_private(self._path, content)
+            except OSError as error:
+                _log.warning("estimates of memory are not kept: %s", error.strerror or error)
+
+    def state(self) -> GateState:
+        """Return what metrics show."""
+        reading = self._latest()
+        with self._lock:
+            known = max((max(found) for found in self._measured.values()), default=None)
+        if isinstance(reading, Absent):
+            return GateState(None, known, reading.reason)
+        return GateState(reading.free_bytes, known, "" if known is not None else "no batch was measured yet")
+
+    def _estimate(self, cells: int) -> int | Absent:
+        if not self._measured:
+            return Absent("no batch was measured yet")
+        if cells <= 0:
+            return 0
+        # Without its own bucket the next larger one, whose shares are finer; else the largest below.
+        bucket = _bucket(cells)
+        larger = [one for one in self._measured if one >= bucket]
+        chosen = min(larger) if larger else max(self._measured)
+        return round(max(self._measured[chosen]) * cells)
+
+    def _learn(self, cells: int, taken: int) -> None:
+        if taken < _NOISE_BYTES:
             return
-        self._bytes_per_cell.append((before - after) / cells)
+        self._measured.setdefault(_bucket(cells), deque(maxlen=_MEASURED)).append(taken / cells)
+        self._changed = True
+
+    def _to_keep(self) -> bytes | None:
+        now = self._clock()
+        if self._path is None or not self._changed or now - self._kept_at < _KEEP_SECONDS:
+            return None
+        self._changed, self._kept_at = False, now
+        known = {str(bucket): max(found) for bucket, found in self._measured.items()}
+        return json.dumps({"key": self._key, "bytes_per_cell": known}).encode()
+
+
+def _bucket(cells: int) -> int:
+    return min(_BUCKETS, max(1, cells).bit_length())
+
+
+def _read(path: Path, key: str) -> dict[int, deque[float]]:
+    """Return what an earlier process measured; nothing if it is another model's, or no such file."""
+    try:
+        content = path.read_bytes()[:65_536]
+        found = json.loads(content)
+        if found["key"] != key:
+            return {}
+        values: Mapping[str, float] = found["bytes_per_cell"]
+        pairs = [(int(bucket), float(value)) for bucket, value in values.items()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+    return {
+        bucket: deque([value], maxlen=_MEASURED)
+        for bucket, value in pairs
+        if 1 <= bucket <= _BUCKETS and math.isfinite(value) and value > 0
+    }

@@ -8,7 +8,7 @@ from service.backend import Answer
 from service.recording import NO_RECORD, RequestRecord
 from service.scheduler.lanes import Lane
 
-__all__ = ["DeadlineExceeded", "Overloaded", "RateLimited", "Ticket"]
+__all__ = ["DeadlineExceeded", "MemoryShort", "Overloaded", "RateLimited", "Ticket"]
 
 
 class DeadlineExceeded(Exception):  # noqa: N818 - says what is wrong
@@ -25,6 +25,10 @@ class Overloaded(Exception):  # noqa: N818 - says what is wrong
     def __init__(self, retry_seconds: float) -> None:
         super().__init__()
         self.retry_seconds = retry_seconds
+
+
+class MemoryShort(Exception):  # noqa: N818 - says what is wrong
+    """The model's device has no memory for this text, even alone."""
 
 
 class RateLimited(Overloaded):

@@ -54,3 +54,13 @@ def test_padding_is_counted_in_slots() -> None:
     """Half of eight and none of four: four of twelve."""
     found = aggregate(rows((1, 1, 0, 8, 0.5, 2), (2, 1, 0, 4, 0.0, 1)), STRINGS, [])
     assert found.counters["model_token_slots_total"] == {("padding",): 4, ("text",): 8}
+
+
+def test_rows_without_memory_are_counted() -> None:
+    """Whatever their outcome: refused with 503, or a VIP's degraded answer."""
+    strings = [*STRINGS, "memory"]
+    table = rows((1, 1, 0, 8, 0.5, 2), (1, 1, 0, 8, 0.5, 2), (2, 1, 0, 4, 0.0, 1))
+    table["reason"] = [4, 0, 4]
+    assert aggregate(table, strings, []).counters["model_memory_short_total"] == {(): 2}
+    table["reason"] = 0
+    assert aggregate(table, STRINGS, []).counters["model_memory_short_total"] == {(): 0}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from probes.reader import RingFile, list_rings
+from service.backend import Calls
 
 pytestmark = pytest.mark.anyio
 URL = "/v1/sentiment"
@@ -269,3 +270,25 @@ async def test_refusal_for_want_of_room_leaves_a_row(serve: Any, rows: Any, good
     assert found.outcomes() == ["ok", "ok", "refused"]
     assert found.text("reason") == ["", "", "rate_limited"]
     assert found.text("scheduler.dispatch/queue") == ["normal"] * 3
+
+
+async def test_answer_of_the_cpu_model_has_its_stages_and_why(
+    serve: Any, rows: Any, make_backend: Any, good: dict[str, str]
+) -> None:
+    """A VIP waits for fallback.cpu > vectorizer; the row of a 202 has ended by then and tells the reason alone."""
+
+    class Behind(make_backend):  # type: ignore[misc]  # a class that a fixture returns
+        def snapshot(self) -> Calls:
+            return Calls("open", 1, {})
+
+    told = {"degraded_answers": {"triton_down": "later"}, "vip_product_ids": ("VI00000001",)}
+    async with serve(Behind(), **told) as (client, _app):
+        promised = await client.post(URL, json=good)
+        await client.post(URL, json=good | {"product_id": "VI00000001"})
+    found = rows()
+    assert promised.status_code == 202
+    assert found.outcomes() == ["degraded", "degraded"]
+    assert found.text("reason") == ["triton_down", "triton_down"]
+    assert found.table["http_status"].tolist() == [202, 200]
+    assert found.text("fallback.cpu/because") == ["", "triton_down"]
+    assert found.table["vectorizer/seq_len"].tolist()[1] == len(good["text"])

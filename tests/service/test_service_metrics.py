@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.service_metrics import Snapshot, render
+from exporters.names_degraded import DEGRADED, DEGRADED_REASONS, RESULT_EVENTS
+from service.degradation.results import EVENTS
+from service.degradation.rules import REASONS
+from service.scheduler.memory import GateState
+from service.service_metrics import Degraded, Snapshot, render
 
 
 def test_values_are_escaped_and_losses_counted() -> None:
@@ -20,3 +24,21 @@ def test_values_are_escaped_and_losses_counted() -> None:
     }
     samples = families["telemetry_requests_unrecorded"].samples
     assert {sample.labels["reason"]: sample.value for sample in samples} == {f"reason_{i:03d}": i for i in range(64)}
+
+
+def test_words_are_those_of_the_names() -> None:
+    """Closed sets are written once on either side of the border, and held equal here."""
+    assert (DEGRADED_REASONS, RESULT_EVENTS) == (REASONS, EVENTS)
+    text = render(Snapshot("1", "c", "m", "f", "ready", {}, degraded=Degraded(gate=GateState(5, 2.0, "")))).decode()
+    shown = {family.name for family in text_string_to_metric_families(text)}
+    for metric in DEGRADED:
+        assert (metric.name.removesuffix("_total") in shown) == (metric.job == "service")
+
+
+def test_memory_that_nobody_knows_has_no_figures() -> None:
+    """An absent reading is no zero; without a device there are no series at all."""
+    gate = GateState(None, None, "driver lost")
+    told = render(Snapshot("1", "c", "m", "f", "ready", {}, degraded=Degraded(gate=gate))).decode()
+    assert "model_memory_known_state 0.0" in told
+    assert "model_memory_free_bytes" not in told
+    assert "model_memory" not in render(Snapshot("1", "c", "m", "f", "ready", {})).decode()

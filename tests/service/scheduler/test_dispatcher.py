@@ -13,12 +13,15 @@ import pytest
 from service.backend import Answer, BackendError
 from service.body_limit import Disconnected
 from service.executor import Executor
+from service.memory_device import DeviceReading
 from service.recorder_link import RecorderLink
 from service.recording import NO_RECORD
 from service.scheduler.dispatcher import Scheduler, SchedulerRules
 from service.scheduler.lanes import Lane, LaneRules
 from service.scheduler.memory import MemoryGate
-from service.scheduler.ticket import DeadlineExceeded, Overloaded, RateLimited
+from service.scheduler.ticket import DeadlineExceeded, MemoryShort, Overloaded, RateLimited
+
+MIB = 1 << 20
 
 pytestmark = pytest.mark.anyio
 
@@ -175,25 +178,41 @@ async def test_broken_connection_counts_as_a_client_that_left(fake_backend: Any)
 
 async def test_no_batch_is_sent_to_a_device_without_room(fake_backend: Any) -> None:
     """The batch waits until there is room, in halves if that is what fits."""
-
-    class Device:
-        free = 10_000
-
-        def free_memory(self) -> int:
-            return self.free
-
-    device = Device()
-    gate = MemoryGate(device)
-    gate.learn(1, 100, 0)
-    device.free = 100
+    gate, room = measured_gate()
     counting = Counting(fake_backend)
     with running(wait_seconds=0.001, gate=gate) as scheduler:
         tasks = [asked(scheduler, fake_backend, "x") for _ in range(8)]
         await asyncio.sleep(0.05)
         assert counting.shapes == []
-        device.free = 500
+        room.append(5 * MIB)
         await asyncio.gather(*tasks)
+        assert scheduler.gate.allows(4)
     assert counting.shapes == [(4, 1), (4, 1)]
+
+
+async def test_text_that_does_not_fit_alone_is_told_and_holds_nobody_up(fake_backend: Any) -> None:
+    """After a quarter of the deadline there is no memory for it; a shorter one behind it is answered."""
+    gate, room = measured_gate()
+    room.append(2 * MIB)
+    with running(wait_seconds=0.001, gate=gate, deadline_seconds=1.0) as scheduler:
+        long = asked(scheduler, fake_backend, "x" * 100)
+        short = asked(scheduler, fake_backend, "x")
+        with pytest.raises(MemoryShort):
+            await asyncio.wait_for(long, 20)
+        await asyncio.wait_for(short, 20)
+        assert scheduler.lanes.waiting == 0
+
+
+def measured_gate() -> tuple[MemoryGate, list[int]]:
+    """Return a gate that has seen 1 MiB taken for each cell, and the list whose last entry is what is free."""
+    room = [MIB]
+    gate = MemoryGate(lambda: DeviceReading(room[-1], 0))
+    gate.observe(DeviceReading(0, 0))
+    gate.begin(4096)
+    gate.observe(DeviceReading(0, 4096 * MIB))
+    gate.end(4096)
+    gate.observe(DeviceReading(0, 0))
+    return gate, room
 
 
 async def test_full_queue_says_when_to_come_back(fake_backend: Any, until: Any) -> None:

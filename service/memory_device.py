@@ -1,0 +1,196 @@
+"""How full and how busy the device is on which the model computes, read on a clock of its own, never for a request.
+
+Measures  free bytes, bytes held, utilisation (ratio) where there is one.
+Source    NVML (nvidia-ml-py) for a GPU: of the whole card, so others on it count as this model. For a model in host
+          memory the process' resident memory, and what machine or container (service/memory.py) leave it.
+Error     as old as the last tick, 0.1 s; peaks between two ticks are missed, unless an allocator keeps what it took.
+Cost      two library calls, or three small files, a tick, in a thread.
+Absent    no driver, no card, a lost one, or no reading for 2 s: `Absent(reason)`, which refuses and degrades nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psutil
+
+from service.memory import available_memory
+
+__all__ = ["Absent", "DeviceReading", "DeviceWatch", "NvmlDevice", "RamDevice"]
+
+_log = logging.getLogger("service.device")
+
+TICK_SECONDS: Final = 0.1
+STALE_SECONDS: Final = 2.0
+_PAUSE_SECONDS: Final = 5.0
+"""After a reading that was absent: a driver that is missing need not be asked ten times a second."""
+
+
+@dataclass(frozen=True)
+class Absent:
+    """There is no such figure.
+
+    Attributes:
+        reason: Why, in one sentence.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeviceReading:
+    """A device at one moment.
+
+    Attributes:
+        free_bytes: What may still be taken.
+        held_bytes: What is taken.
+        busy_ratio: Its utilisation, 0..1; None where there is no such figure.
+    """
+
+    free_bytes: int
+    held_bytes: int
+    busy_ratio: float | None = None
+
+
+class NvmlDevice:
+    """One GPU, by NVML.
+
+    Args:
+        index: Which one.
+        load: Returns the module pynvml; ImportError where it is not installed.
+    """
+
+    def __init__(self, index: int, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
+        self._index = index
+        self._load = load
+        self._ready = False
+
+    def read(self) -> DeviceReading | Absent:
+        """Return what the card says now; begins anew after each failure."""
+        try:
+            nvml = self._load()
+        except ImportError:
+            return Absent("nvidia-ml-py is not installed")
+        try:
+            if not self._ready:
+                nvml.nvmlInit()
+                self._ready = True
+            handle = nvml.nvmlDeviceGetHandleByIndex(self._index)
+            memory = nvml.nvmlDeviceGetMemoryInfo(handle)
+            busy = self._busy(nvml, handle)
+        except nvml.NVMLError as error:
+            self._close(nvml)
+            return Absent(f"NVML: {error}")
+        return DeviceReading(int(memory.free), int(memory.used), busy)
+
+    @staticmethod
+    def _busy(nvml: Any, handle: Any) -> float | None:
+        try:
+            return float(nvml.nvmlDeviceGetUtilizationRates(handle).gpu) / 100
+        except nvml.NVMLError:
+            # A MIG instance has memory and no utilisation.
+            return None
+
+    def _close(self, nvml: Any) -> None:
+        if self._ready:
+            self._ready = False
+            with contextlib.suppress(nvml.NVMLError):
+                nvml.nvmlShutdown()
+
+
+class RamDevice:
+    """Host memory in a device's place.
+
+    Args:
+        reserve_bytes: Left alone.
+        budget_bytes: Most that batches may take beyond what the process held at the first reading; 0: what there is.
+        held: Returns the process' resident bytes.
+        left: Returns the bytes that machine or container leave.
+    """
+
+    def __init__(
+        self,
+        reserve_bytes: int,
+        budget_bytes: int = 0,
+        held: Callable[[], int] = lambda: int(psutil.Process().memory_info().rss),
+        left: Callable[[], int] = lambda: available_memory().left_bytes,
+    ) -> None:
+        self._reserve, self._budget = reserve_bytes, budget_bytes
+        self._held, self._left = held, left
+        self._first: int | None = None
+
+    def read(self) -> DeviceReading | Absent:
+        """Return what is free and held now."""
+        try:
+            held, free = self._held(), self._left() - self._reserve
+        except (OSError, psutil.Error) as error:
+            return Absent(f"host memory cannot be read: {error}")
+        if self._first is None or held < self._first:
+            self._first = held
+        if self._budget:
+            free = min(free, self._budget - (held - self._first))
+        return DeviceReading(max(0, free), held)
+
+
+class DeviceWatch:
+    """Reads a device in a thread; whoever asks gets the last reading, if it is not old.
+
+    Args:
+        read: Returns a reading.
+        told: Called after each, in the thread.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], DeviceReading | Absent],
+        *told: Callable[[DeviceReading | Absent], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read, self._told, self._clock = read, told, clock
+        self._last: tuple[float, DeviceReading | Absent] = (clock(), Absent("not read yet"))
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="device-watch", daemon=True)
+
+    def start(self) -> None:
+        """Start reading; after any fork."""
+        self._thread.start()
+
+    def stop(self, wait_seconds: float = 1.0) -> None:
+        """Stop reading, and wait a bounded time: a driver may hang."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(wait_seconds)
+
+    def latest(self) -> DeviceReading | Absent:
+        """Return the last reading; never waits for one."""
+        at, reading = self._last
+        if isinstance(reading, DeviceReading) and self._clock() - at > STALE_SECONDS:
+            return Absent(f"the last reading is older than {STALE_SECONDS:.0f} s")
+        return reading
+
+    def tick(self) -> DeviceReading | Absent:
+        """Read once, and tell."""
+        try:
+            reading = self._read()
+        except Exception as error:  # noqa: BLE001 - one probe that breaks costs one probe
+            reading = Absent(f"{type(error).__name__}")
+        before = self._last[1]
+        if isinstance(reading, Absent) and before != reading:
+            _log.warning("no reading of the model's device: %s; nothing is refused or degraded by it", reading.reason)
+        self._last = (self._clock(), reading)
+        for tell in self._told:
+            tell(reading)
+        return reading
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            absent = isinstance(self.tick(), Absent)
+            self._stopped.wait(_PAUSE_SECONDS if absent else TICK_SECONDS)

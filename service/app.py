@@ -23,13 +23,13 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from service.backend import Backend, BackendError, OnnxBackend
+from service.chosen_model import load_chosen
 from service.degradation.assemble import DegradedParts
 from service.degradation.results_endpoint import PATH, results_endpoint
 from service.endpoint import Limits, SentimentEndpoint
 from service.errors import Reason, error_body
 from service.filters.chain import FilterChain, open_chain
 from service.identity import commit
-from service.loading import load_onnx
 from service.photos import PhotoEndpoint, PhotoLimits
 from service.plugins import load_middleware
 from service.postprocess.confidence import InProcess, Postprocess
@@ -66,7 +66,7 @@ class _NamedRoute(Route):
 
 def load_model(settings: Settings) -> Backend:
     """Load the model that the settings name, and say so where its training cleaned texts otherwise than this code."""
-    backend, artifacts = load_onnx(settings.model_dir, settings.memory_reserve_bytes)
+    backend, artifacts = load_chosen(settings)
     if not artifacts.cleaning_matches:
         _log.warning("the model was trained with other cleaning than this code's; mend: inferdeck train")
     return backend if settings.backend == "onnx" else _behind_triton(backend, settings)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import yaml
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -49,6 +49,7 @@ class Settings(BaseSettings):
     workers: int = Field(ge=1, le=64)
     admin_host: str
     admin_port: _Port
+    model: Literal["linear", "transformer"]
     model_dir: Path
     model_retry_seconds: _Seconds
     backend: Literal["onnx", "triton"]
@@ -108,6 +109,13 @@ class Settings(BaseSettings):
     def _whole(cls, value: dict[str, str]) -> dict[str, str]:
         """Fill in what the environment's form, which names only what differs, leaves out."""
         return {"gpu_saturated": "later", "triton_down": "now", "queue_full": "later"} | value
+
+    @model_validator(mode="after")
+    def _fits(self) -> Settings:
+        """Refuse what would ask one model with the tokens of another: Triton's repository holds the linear ones."""
+        if self.model == "transformer" and self.backend == "triton":
+            raise ValueError("model transformer is only there in process: set backend to onnx")
+        return self
 
     @field_validator("middleware", "vip_product_ids", "vip_product_prefixes", mode="before")
     @classmethod

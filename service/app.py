@@ -23,6 +23,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from service.backend import Backend, BackendError, OnnxBackend
+from service.canary.assemble import CanaryPart, canary_folder
 from service.chosen_model import load_chosen
 from service.degradation.assemble import DegradedParts
 from service.degradation.results_endpoint import PATH, results_endpoint
@@ -141,7 +142,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        running = (worker, photos, degraded)
+        running = (worker, photos, degraded, canary)
         for part in running:
             part.start()
         try:
@@ -165,9 +166,12 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     degraded = DegradedParts(settings)
     worker.degraded = degraded.snapshot
     queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage, gate=degraded.gate)
+    place = canary_folder(settings, RECORDS)
+    canary = CanaryPart(settings, place, lambda: worker.lifecycle.backend, queues, link.batch_stage)
+    worker.canary = canary.versions.view
     endpoint = SentimentEndpoint(
         worker.lifecycle,
-        Predictor(queues, link.drift, postprocess, degraded.answers),
+        Predictor(queues, link.drift, postprocess, degraded.answers, canary.route),
         Limits(settings.body_limit_bytes, settings.receive_timeout_seconds),
         filters=filters,
         record=link.record,

@@ -21,6 +21,7 @@ __all__ = [
     "BackendError",
     "Calls",
     "Encoded",
+    "NotANumber",
     "OnnxBackend",
     "Staged",
     "StagedBackend",
@@ -38,6 +39,10 @@ Logits = NDArray[np.float32]
 
 class BackendError(RuntimeError):
     """The backend refused an input or gave no usable output."""
+
+
+class NotANumber(BackendError):  # noqa: N818 - says what is wrong
+    """A logit is NaN or infinite."""
 
 
 class Encoded(NamedTuple):
@@ -247,6 +252,8 @@ class OnnxBackend:
         """
         self.check(ids)
         logits: Logits = self._session.run(["logits"], {"input_ids": ids, "attention_mask": mask})[0]
-        if logits.shape != (len(ids), len(self.labels)) or not np.isfinite(logits).all():
-            raise BackendError("the model's output has the wrong shape or is no number")
+        if logits.shape != (len(ids), len(self.labels)):
+            raise BackendError("the model's output has the wrong shape")
+        if not np.isfinite(logits).all():
+            raise NotANumber("the model's output is no number")
         return logits

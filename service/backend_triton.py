@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from service.backend import Answer, Calls, Encoded, Ids, Logits, OnnxBackend, Staged
+from service.backend import Answer, BackendError, Calls, Encoded, Ids, Logits, NotANumber, OnnxBackend, Staged
 from service.breaker import Breaker
 from service.triton.transport import Call, TritonError, TritonHttp
 
@@ -38,6 +38,8 @@ class TritonBackend:
         timeout_seconds: Most time for a call. Only a call that was granted all of it and ran out of it is held against
             Triton, so it must be less than what requests usually have left, by 0.1 s.
         pad_tokens: Length that rows are padded to; 0 leaves them.
+        name: Name of the version, when it is not the local model's; such a one raises when Triton fails, since the
+            local model is another.
     """
 
     device_type = "cpu"
@@ -51,9 +53,11 @@ class TritonBackend:
         served: str = "2",
         timeout_seconds: float = 0.4,
         pad_tokens: int = 0,
+        name: str | None = None,
     ) -> None:
         self._local, self._triton, self.breaker = local, triton, breaker
         self._served, self._timeout, self._pad_tokens = served, timeout_seconds, pad_tokens
+        self._name = name
         self._counting = threading.Lock()
         self._failures: Counter[str] = Counter()
 
@@ -70,7 +74,19 @@ class TritonBackend:
     @property
     def version(self) -> str:
         """Name of the model's version."""
-        return self._local.version
+        return self._name or self._local.version
+
+    def beside(self, served: str) -> TritonBackend:
+        """Return another version of the repository, by the same connections; it raises when Triton fails."""
+        return TritonBackend(
+            self._local,
+            self._triton,
+            Breaker(),
+            served=served,
+            timeout_seconds=self._timeout,
+            pad_tokens=self._pad_tokens,
+            name=f"triton-{served}",
+        )
 
     def snapshot(self) -> Calls:
         """Return how the calls to Triton went."""
@@ -123,6 +139,8 @@ class TritonBackend:
                 return Answer(logits, None, self.version)
         with self._counting:
             self._failures[because] += 1
+        if self._name is not None:
+            raise (NotANumber if because == "wrong_answer" else BackendError)(because)
         with (
             told.stage("fallback.cpu", because=because, batch_size=len(ids)),
             told.stage("vectorizer", seq_len=ids.shape[1], model_version=self.version),

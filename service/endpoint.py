@@ -99,7 +99,7 @@ class SentimentEndpoint:
             if backend is None:
                 raise not_ready(self._lifecycle)
             vip = self._priority(product_id, headers)
-            judgement = await self._predictor.judge(backend, text, record, vip=vip, receive=receive)
+            judgement = await self._predictor.judge(backend, text, record, vip=vip, receive=receive, headers=headers)
         except Refusal as refusal:
             # 503 is no refusal of this request: the row says error by its status, with the reason beside it.
             if refusal.status < 500:
@@ -120,6 +120,9 @@ class SentimentEndpoint:
                 await _answer(send, *accepted(judgement))
                 return
             await self._judged(send, judgement, started_ns)
+            if judgement.afterwards is not None:
+                # The caller has the answer; the row waits for this, for a bounded time.
+                await judgement.afterwards()
 
     @staticmethod
     async def _judged(send: Send, judgement: Judgement, started_ns: int) -> None:
@@ -132,4 +135,6 @@ class SentimentEndpoint:
         if judgement.degraded is not None:
             answer["degraded"] = True
             headers.append((b"x-degraded", judgement.degraded.encode()))
+        if judgement.version:
+            headers.append((b"x-model-version", judgement.version.encode()))
         await _answer(send, 200, json.dumps(answer, separators=(",", ":")).encode(), headers)

@@ -12,6 +12,8 @@ from prometheus_client.registry import Collector
 
 from service.backend import Calls
 from service.breaker import STATES
+from service.canary.metrics import canary_series
+from service.canary.versions import CanaryView
 from service.degradation.results import EVENTS
 from service.degradation.rules import REASONS as DEGRADED_REASONS
 from service.degradation.rules import DegradationState
@@ -56,6 +58,7 @@ class Snapshot:
         loss: Requests, or parts of them, that the recorder could not write, by reason.
         calls: How calls to a model in another process went; None when it is in this one.
         degraded: What stands in for the model.
+        canary: The other version of the model.
     """
 
     version: str
@@ -66,6 +69,7 @@ class Snapshot:
     loss: Mapping[str, int]
     calls: Calls | None = None
     degraded: Degraded = field(default_factory=Degraded)
+    canary: CanaryView = field(default_factory=CanaryView)
 
 
 class _Once(Collector):
@@ -99,6 +103,7 @@ class _Once(Collector):
         if now.calls is not None:
             yield from _calls(now.calls)
         yield from _degraded(now.degraded)
+        yield from canary_series(now.canary)
 
 
 def _calls(calls: Calls) -> Iterable[Metric]:

@@ -31,6 +31,7 @@ ENV_PREFIX: Final = "INFERDECK_SERVICE_"
 PROFILES: Final = ("dev", "prod")
 
 _Port = Annotated[int, Field(ge=0, le=65535)]
+_Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 _Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
@@ -59,6 +60,14 @@ class Settings(BaseSettings):
     triton_timeout_seconds: _Seconds
     triton_pad_tokens: int = Field(ge=0, le=8192)
     triton_version: Literal["1", "2"]
+    canary_model: str | None
+    canary_share: _Share
+    canary_dir: Path | None
+    canary_compare_share: _Share
+    canary_error_share: _Share
+    canary_flip_share: _Share
+    canary_latency_ratio: float = Field(ge=1, le=1000, allow_inf_nan=False)
+    canary_least_requests: int = Field(ge=10, le=512)
     memory_reserve_bytes: int = Field(ge=0)
     memory_device: Literal["auto", "gpu", "ram", "none"]
     memory_budget_bytes: int = Field(ge=0)
@@ -148,7 +157,7 @@ class Settings(BaseSettings):
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that tell two configurations apart; which port or host it is does not matter."""
         places = {"host", "port", "admin_host", "admin_port", "triton_host", "triton_port", "records_dir"}
-        places |= {"postprocess_socket", "results_dir"}
+        places |= {"postprocess_socket", "results_dir", "canary_dir"}
         told = self.model_dump_json(exclude=places)
         return hashlib.sha256(told.encode()).hexdigest()[:12]
 

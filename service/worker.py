@@ -9,6 +9,7 @@ from typing import Protocol
 
 from service.admin import AdminServer, AdminView, admin_app, bind
 from service.backend import Backend, calls_of
+from service.canary.versions import CanaryView
 from service.executor import Executor
 from service.identity import version
 from service.lifecycle import Lifecycle, Phase, State
@@ -51,6 +52,7 @@ class Worker:
         self.vip_executor = Executor(1, "inference-vip")
         self.lifecycle = Lifecycle(load, settings.model_retry_seconds, self._on_phase)
         self.admin: AdminServer | None = None
+        self.canary: Callable[[], CanaryView] = CanaryView
         self._accepts = True
         self._changing = threading.Lock()
         self._telemetry = telemetry
@@ -65,7 +67,7 @@ class Worker:
         phase = self.state.phase
         loss, calls = self._telemetry.loss(), calls_of(backend)
         degraded = self.degraded(backend)
-        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls, degraded)
+        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls, degraded, self.canary())
 
     @property
     def state(self) -> State:

@@ -107,30 +107,45 @@ class Scheduler:
             return "vip"
         return "long" if 0 < self._rules.long_characters < characters else "normal"
 
-    async def run(self, backend: Backend, ticket: Ticket, receive: Receive | None = None) -> Answer:
+    def admit(self, ticket: Ticket) -> None:
+        """Let a request in by its rate; for one that is then run elsewhere, or here as admitted.
+
+        Raises:
+            RateLimited: If there are more a second than may be; VIPs count, and are not held back, and leave a tenth.
+        """
+        if wait := self._limit.take(ticket.entered_ns / 1e9, vip=ticket.lane == "vip"):
+            raise RateLimited(wait)
+
+    async def run(
+        self, backend: Backend, ticket: Ticket, receive: Receive | None = None, *, admitted: bool = False
+    ) -> Answer:
         """Wait for a request's turn and for its answer.
 
         Args:
             backend: The model.
             ticket: The request.
             receive: The ASGI callable, asked whether the client is still there.
+            admitted: It was let in already, and its ticket's deadline is its own.
 
         Raises:
             DeadlineExceeded: If the answer is not there in time.
             Disconnected: If the client went away.
-            RateLimited: If there are more a second than may be; VIPs count, and are not held back, and leave a tenth.
+            RateLimited: As for `admit`.
             Overloaded: If its queue is full.
             MemoryShort: If its device had no memory for it, alone, for a quarter of the deadline.
             Exception: What the backend raised.
         """
         self._backend = backend
         lane = ticket.lane
-        if wait := self._limit.take(ticket.entered_ns / 1e9, vip=lane == "vip"):
-            raise RateLimited(wait)
+        seconds = self._rules.deadline_seconds
+        if admitted:
+            seconds = max(0.001, (ticket.deadline_ns - self.clock()) / 1e9)
+        else:
+            self.admit(ticket)
         if not self.lanes.put(lane, ticket):
             raise Overloaded(self._drain_seconds(lane))
         self.dispatch()
-        patience = Patience(ticket, receive, self._rules.deadline_seconds)
+        patience = Patience(ticket, receive, seconds)
         try:
             return await ticket.future
         finally:
@@ -139,10 +154,17 @@ class Scheduler:
             if self.lanes.waiting:
                 self.lanes.discard(lane, ticket)
 
-    def new_ticket(self, text: str, record: RequestRecord, lane: Lane) -> Ticket:
-        """Return the ticket of a request that comes now."""
+    def new_ticket(self, text: str, record: RequestRecord, lane: Lane, seconds: float | None = None) -> Ticket:
+        """Return the ticket of a request that comes now.
+
+        Args:
+            text: The cleaned text.
+            record: Its row.
+            lane: Where it waits.
+            seconds: Until its answer is too late; as the settings say unless given.
+        """
         now = self.clock()
-        deadline = now + self._deadline_ns
+        deadline = now + (self._deadline_ns if seconds is None else int(seconds * 1e9))
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         return Ticket(text, record, lane, entered_ns=now, deadline_ns=deadline, future=future)
 

@@ -1,0 +1,101 @@
+"""The canary as the settings want it."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from service.backend import Backend, BackendError
+from service.canary.judge import CanaryJudge, CanaryRules
+from service.canary.route import Canary
+from service.canary.state import FOLDER, CanaryStore
+from service.canary.versions import Versions
+from service.executor import Executor
+from service.loading import load_onnx
+from service.scheduler.assemble import scheduler
+from service.scheduler.batch_call import BatchStage
+from service.scheduler.dispatcher import Scheduler
+from service.settings import Settings
+
+__all__ = ["CanaryPart", "canary_folder"]
+
+_TRITON = "triton:"
+
+
+def canary_folder(settings: Settings, service_folder: str) -> Path | None:
+    """Return where the state is kept, None for in memory alone.
+
+    Args:
+        settings: The settings.
+        service_folder: The service's folder below the state folder.
+    """
+    state = os.environ.get("INFERDECK_STATE_DIR")
+    return settings.canary_dir or (Path(state) / service_folder / FOLDER if state else None)
+
+
+def _load(settings: Settings, model: str, stable: Backend) -> Backend:
+    if not model.startswith(_TRITON):
+        return load_onnx(Path(model), settings.memory_reserve_bytes)[0]
+    from service.backend_triton import TritonBackend
+    from service.triton.repository import VERSIONS
+
+    served = model.removeprefix(_TRITON)
+    if not isinstance(stable, TritonBackend) or served not in VERSIONS:
+        raise BackendError(f"{model} needs the setting backend: triton, and one of its versions {', '.join(VERSIONS)}")
+    return stable.beside(served)
+
+
+class CanaryPart:
+    """Everything of the canary in one worker: its state, its model, its threads and queues.
+
+    Args:
+        settings: The settings.
+        folder: Where the state is kept.
+        stable: Returns the stable model once it is there.
+        queues: The stable version's scheduler; batches are numbered, and memory is counted, together with it.
+        batch_stage: Enters a stage of many rows.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        folder: Path | None,
+        stable: Callable[[], Backend | None],
+        queues: Scheduler,
+        batch_stage: BatchStage,
+    ) -> None:
+        rules = CanaryRules(
+            least_requests=settings.canary_least_requests,
+            error_share=settings.canary_error_share,
+            latency_ratio=settings.canary_latency_ratio,
+            flip_share=settings.canary_flip_share,
+        )
+        self.versions = Versions(
+            CanaryStore(folder),
+            functools.partial(_load, settings),
+            stable,
+            CanaryJudge(rules),
+            wanted=(settings.canary_model, settings.canary_share),
+        )
+        self._executor = Executor(settings.model_threads, "canary")
+        self._comparing = Executor(1, "canary-compare")
+        # Its rate is the stable version's, who lets it in.
+        own = settings.model_copy(update={"knee_rps": 0.0})
+        mine = scheduler(own, self._executor, self._executor, batch_stage, gate=queues.gate)
+        mine.numbers = queues.numbers
+        self.route = Canary(self.versions, mine, self._comparing, settings.canary_compare_share, random.random)
+
+    def start(self) -> None:
+        """Start its threads; in the service's event loop, after any fork."""
+        self._executor.start()
+        self._comparing.start()
+        self.versions.start()
+
+    def stop(self) -> None:
+        """Stop them, within a bounded time."""
+        self.versions.stop()
+        self._executor.close()
+        self._comparing.close()

@@ -22,7 +22,8 @@ def rules_text(root: Path) -> str:
 
     document = yaml.safe_load((root / "service" / "openapi.yaml").read_text(encoding="utf-8"))
     settings = yaml.safe_load((root / "service" / "config" / "base.yaml").read_text(encoding="utf-8"))
-    return nginx_rules(document, int(settings["body_limit_bytes"]))
+    photos = {"/v1/photos": int(settings["photo_limit_bytes"])}
+    return nginx_rules(document, int(settings["body_limit_bytes"]), photos)
 
 
 def write_gateway(root: Path) -> list[str]:

@@ -29,9 +29,11 @@ LABELS: Final = (
     "reason",
     "error_type",
     "request/refused_field",
+    "request/quality_modality",
     "request/quality_reason",
     "request/pii_kinds",
     "request/pii_mask_format",
+    "photo.quality/verdict",
 )
 
 

@@ -42,6 +42,7 @@ __all__ = [
     "REQUESTS",
     "SERIES",
     "SERVICE_JOB",
+    "SHARPNESS_BUCKET",
     "SPANS_DROPPED",
     "SPANS_SENT",
     "SPANS_WAITING",
@@ -106,6 +107,7 @@ WORKER_ENDS: Final = "model_worker_ends_total"
 WORKER_UP: Final = "model_worker_up"
 LOW_QUALITY: Final = "model_low_quality_input_total"
 PII_MASKED: Final = "model_pii_masked_total"
+SHARPNESS_BUCKET: Final = "model_image_sharpness_score_bucket"
 
 # What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
 CONTRACT_REASONS: Final = ("schema", "too_long", "illegal_characters")
@@ -153,6 +155,7 @@ QUERIES: Final = (
     SPANS_SENT,
     SPANS_DROPPED,
     LOW_QUALITY,
+    SHARPNESS_BUCKET,
     PII_MASKED,
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,

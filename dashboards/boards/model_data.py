@@ -198,6 +198,41 @@ _IN: Final = (
         minimum=0,
     ),
     Panel(
+        key="photo-sharpness",
+        id=16,
+        title="Blurred photos",
+        kind="timeseries",
+        unit="percentunit",
+        description="Share of photos with a sharpness below 50, by kind of device, among those of which it can be "
+        "told; a dark photo can be sharp. Over the line: a camera, an app or its compression.",
+        no_data="No photos in this time.",
+        queries=(
+            Query(
+                f"{total('model_image_sharpness_score_bucket', is_('le', '50.0'), by='device_type')} "
+                f"/ ({total('model_image_sharpness_score_count', by='device_type')} > 0)",
+                "{{device_type}}",
+            ),
+        ),
+        alerts=("blurred_images",),
+        objective=(("blurred_images", "share"),),
+        minimum=0,
+        maximum=1,
+    ),
+    Panel(
+        key="photo-quality",
+        id=17,
+        title="Photos of low quality",
+        kind="timeseries",
+        unit="short",
+        description="Photos a minute that are blurred, blank, badly exposed, too small or unreadable, by the first "
+        "reason found.",
+        no_data=_NO_EXPORTER,
+        queries=(
+            Query(per_minute("model_low_quality_input_total", is_("modality", "image"), by="reason"), "{{reason}}"),
+        ),
+        minimum=0,
+    ),
+    Panel(
         key="mask-formats",
         id=13,
         title="Masked personal data by format",

@@ -19,27 +19,38 @@ LEAST_LOW = 10
 QUIET_SHARE = 0.005
 # Fewer requests than this have no share to speak of.
 LEAST_REQUESTS = 20.0
+PHOTOS = "/v1/photos"
 _QUERY = f'increase({signals.LOW_QUALITY}{{modality="text"}}[1m])'
 
 
 def _low(rows: Rows) -> Mask:
-    """Return which requests had a text of low quality."""
+    """Return which requests had a text of low quality; photos have another step."""
     reasons = rows.labels.get("request/quality_reason")
-    return np.zeros(len(rows), dtype=bool) if reasons is None else np.asarray(reasons != "", dtype=bool)
+    if reasons is None:
+        return np.zeros(len(rows), dtype=bool)
+    return np.asarray((reasons != "") & ~_photos(rows), dtype=bool)
+
+
+def _photos(rows: Rows) -> Mask:
+    """Return which requests were photos."""
+    verdicts, modality = rows.labels.get("photo.quality/verdict"), rows.labels.get("request/quality_modality")
+    of_verdict = np.zeros(len(rows), dtype=bool) if verdicts is None else verdicts != ""
+    return np.asarray(of_verdict if modality is None else of_verdict | (modality == "image"), dtype=bool)
 
 
 def _share(evidence: Evidence, span: tuple[float, float]) -> tuple[float, str] | None:
     """Return the share of requests with a text of low quality, and how many that is of how many; None when unknown."""
     rows = evidence.rows
     if rows is not None:
-        inside = rows.between(*span)
+        inside = rows.between(*span) & ~_photos(rows)
         low, total = float((_low(rows) & inside).sum()), float(inside.sum())
     else:
         found, requests = evidence.get(signals.LOW_QUALITY), evidence.get(signals.REQUESTS)
         if found is None or requests is None:
             return None
         texts = [one for one in found if one.labels.get("modality") == "text"]
-        low, total = signals.increase(texts, *span), signals.increase(requests, *span)
+        sent = [one for one in requests if one.labels.get("route") != PHOTOS]
+        low, total = signals.increase(texts, *span), signals.increase(sent, *span)
     return None if total < LEAST_REQUESTS else (low / total, f"{low:.0f} of {total:.0f} requests")
 
 
@@ -65,7 +76,7 @@ def low_rise(evidence: Evidence) -> StepResult:
 
 def _guilty(evidence: Evidence, rows: Rows) -> tuple[str, str, Mask, float] | None:
     """Return column, value, its rows and how far low quality comes from it beyond its share of the others (to 1)."""
-    inside = rows.between(*evidence.window.incident)
+    inside = rows.between(*evidence.window.incident) & ~_photos(rows)
     low = _low(rows) & inside
     if low.sum() < LEAST_LOW:
         return None
@@ -88,7 +99,7 @@ def others_low(evidence: Evidence) -> StepResult:
     found = None if rows is None else _guilty(evidence, rows)
     if rows is None or found is None:
         return StepResult(step, None, "ring", query, "too few damaged texts, or no rows")
-    others = ~found[2] & rows.between(*evidence.window.incident)
+    others = ~found[2] & rows.between(*evidence.window.incident) & ~_photos(rows)
     if others.sum() < LEAST_REQUESTS:
         return StepResult(step, None, "ring", query, "no other client to compare with")
     low = int((others & _low(rows)).sum())

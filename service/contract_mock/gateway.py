@@ -34,7 +34,19 @@ _LOCATION = """\
         proxy_http_version 1.1;
         proxy_set_header Connection "";
         proxy_set_header X-Forwarded-For $remote_addr;
-        proxy_pass http://sentiment;
+        proxy_pass http://sentiment;{larger}
+    }}
+"""
+# An error page of a location takes the place of all that stand outside of it.
+_LARGER = """
+        client_max_body_size {body_bytes};
+        error_page 404 @contract_404;
+        error_page 405 @contract_405;
+        error_page 413 @contract_413_{body_bytes};"""
+_LARGER_ERROR = """\
+    location @contract_413_{body_bytes} {{
+        internal;
+        return 413 '{body}';
     }}
 """
 _ERROR = """\
@@ -46,14 +58,15 @@ _ERROR = """\
 """
 
 
-def nginx_rules(document: Mapping[str, Any], body_bytes: int) -> str:
+def nginx_rules(document: Mapping[str, Any], body_bytes: int, larger: Mapping[str, int] | None = None) -> str:
     """Return the rules as the text of a file that nginx includes.
 
     Args:
         document: openapi.yaml as data.
         body_bytes: Most bytes of a body.
+        larger: Paths of which a body may have more -> most bytes of theirs.
     """
-    known = operations(document)
+    known, larger = operations(document), larger or {}
     paths: dict[str, list[Operation]] = {}
     for one in known:
         paths.setdefault(one.path, []).append(one)
@@ -61,11 +74,15 @@ def nginx_rules(document: Mapping[str, Any], body_bytes: int) -> str:
     for path, there in paths.items():
         matched = f"= {path}" if "{" not in path else f'~ "{there[0].pattern}"'
         methods = [one.method for one in there]
-        text += _LOCATION.format(matched=matched, methods="|".join(methods), allow=", ".join(methods))
+        more = _LARGER.format(body_bytes=larger[path]) if path in larger else ""
+        text += _LOCATION.format(matched=matched, methods="|".join(methods), allow=", ".join(methods), larger=more)
     text += "    location / { return 404; }\n\n"
     for status in (404, 405, 413):
         allow = "\n        add_header Allow $allow always;" if status == 405 else ""
         text += _ERROR.format(status=status, allow=allow, body=_example(known, status))
+    for size in sorted(set(larger.values())):
+        body = _example(known, 413).replace(str(body_bytes), str(size))
+        text += _LARGER_ERROR.format(body_bytes=size, body=body)
     return text + "}\n"
 
 

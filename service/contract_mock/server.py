@@ -21,7 +21,7 @@ _WANTED: Final = re.compile(r"(?:^|[,;\s])(code|example)\s*=\s*([A-Za-z0-9_\-]{1
 _TOO_LONG: Final = frozenset({"maxLength", "pattern"})
 
 
-def create_mock(document: Mapping[str, Any], body_bytes: int = 16_384) -> Starlette:
+def create_mock(document: Mapping[str, Any], body_bytes: int = 16_384, photo_bytes: int = 8_388_608) -> Starlette:
     """Return the mock as an ASGI app.
 
     A request that does not fit the schema is answered as the service would, by status. The header
@@ -31,11 +31,12 @@ def create_mock(document: Mapping[str, Any], body_bytes: int = 16_384) -> Starle
     Args:
         document: openapi.yaml as data.
         body_bytes: Most bytes of a body.
+        photo_bytes: Most bytes of a photo.
     """
     known = operations(document)
 
     async def answer(request: Request) -> Response:
-        body = await _body(request, body_bytes)
+        body = await _body(request, photo_bytes if request.url.path == "/v1/photos" else body_bytes)
         return _answer(known, document, request, body)
 
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

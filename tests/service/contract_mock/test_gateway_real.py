@@ -110,6 +110,17 @@ def test_what_the_contract_knows_passes(gateway: httpx.Client) -> None:
     assert gateway.get("/openapi.yaml").status_code == 200
 
 
+def test_photos_may_be_larger_than_texts(gateway: httpx.Client) -> None:
+    """As the service's own bounds are; the answer to one that is still too large names the photos' bound."""
+    said = {"content-type": "image/jpeg"}
+    passes = gateway.post("/v1/photos", content=b"x" * 20_000, headers=said)
+    refused = gateway.post("/v1/photos", content=b"x" * 8_388_609, headers=said)
+
+    assert (200, 413) == (passes.status_code, refused.status_code)
+    assert "8388608 bytes" in refused.json()["error"]["message"]
+    assert 405 == gateway.get("/v1/photos").status_code
+
+
 def test_what_it_does_not_know_stays_outside(gateway: httpx.Client) -> None:
     """Other paths, other methods and bodies that are too large are answered by the gateway, in the contract's shape."""
     told = {

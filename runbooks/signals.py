@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from runbooks.canary_queries import CANARY_QUERIES
 from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
 from runbooks.rows import Floats
@@ -157,6 +158,7 @@ QUERIES: Final = (
     LOW_QUALITY,
     SHARPNESS_BUCKET,
     PII_MASKED,
+    *CANARY_QUERIES,
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,
 )

@@ -7,6 +7,7 @@ from typing import Final
 
 from runbooks.evidence import Evidence, StepResult
 from runbooks.steps import (
+    canary,
     collector,
     contract,
     cpu,
@@ -38,6 +39,7 @@ StepFunction = Callable[[Evidence], StepResult]
 STEPS: Final[Mapping[str, StepFunction]] = {
     f"{module.__name__.rsplit('.', 1)[1]}.{name}": getattr(module, name)
     for module in (
+        canary,
         collector,
         contract,
         cpu,

@@ -33,6 +33,9 @@ LABELS: Final = (
     "request/quality_reason",
     "request/pii_kinds",
     "request/pii_mask_format",
+    "request/version_role",
+    "request/version_failed",
+    "request/canary_comparison",
     "photo.quality/verdict",
 )
 

@@ -38,6 +38,8 @@ _MOST_SEGMENTS: Final = 1_000
 # A progressive photo has about ten scans. Each is a pass over all its coefficients, whatever its length: thousands of
 # them in a few kilobytes take minutes.
 _MOST_SCANS: Final = 64
+# Scans times pixels: two seconds and a half of a core at most.
+_MOST_SCANNED: Final = 1_000_000_000
 _END_OF_IMAGE: Final = b"\xff\xd9"
 
 
@@ -120,7 +122,10 @@ def _jpeg(data: bytes) -> Header | Problem:
 
 
 def _scans(data: bytes, start: int, frame: tuple[int, int] | None) -> Header | Problem:
-    if frame is None or data.count(b"\xff\xda", start) > _MOST_SCANS:
+    if frame is None:
+        return "malformed"
+    scans = data.count(b"\xff\xda", start)
+    if scans > _MOST_SCANS or scans * frame[0] * frame[1] > _MOST_SCANNED:
         return "malformed"
     if data.rfind(_END_OF_IMAGE, start) < 0:
         return "truncated"

@@ -112,6 +112,9 @@ def test_a_second_frame_and_thousands_of_scans_are_refused() -> None:
 
     assert "malformed" == read_header(twice)
     assert "malformed" == read_header(data[:-2] + b"\xff\xda\x00\x08" * 100 + data[-2:])
+    large = data[: frame + 5] + struct.pack(">HH", 7000, 7000) + data[frame + 9 :]
+    assert Header("jpeg", 7000, 7000) == read_header(large)
+    assert "malformed" == read_header(large[:-2] + b"\xff\xda\x00\x08" * 30 + large[-2:])
 
 
 @given(st.sampled_from([".jpg", ".png", ".webp"]), st.integers(0, 400), st.binary(min_size=1, max_size=8))

@@ -152,6 +152,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
                 part.stop()
             filters.close()
             await postprocess.close()
+            close_tracing()
 
     app = FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     middleware = [load_middleware(name) for name in settings.middleware]
@@ -182,9 +183,19 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     app.router.routes.append(_NamedRoute("/v1/photos", photos, methods=["POST"]))
     app.router.routes.append(_NamedRoute(PATH, results_endpoint(degraded.store, link.record), methods=["GET"]))
     app.router.routes.append(_NamedRoute("/openapi.yaml", _contract, methods=["GET"]))
-
     _tell_errors(app, link)
+    close_tracing = _traced(app) if settings.opentelemetry else _nothing
     return app
+
+
+def _nothing() -> None:
+    """End nothing: there is no tracing but ours."""
+
+
+def _traced(app: FastAPI) -> Callable[[], None]:
+    from service.otel_parent import instrument
+
+    return instrument(app)
 
 
 def _tell_errors(app: FastAPI, link: RecorderLink) -> None:

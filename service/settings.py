@@ -68,6 +68,7 @@ class Settings(BaseSettings):
     canary_flip_share: _Share
     canary_latency_ratio: float = Field(ge=1, le=1000, allow_inf_nan=False)
     canary_least_requests: int = Field(ge=10, le=512)
+    replay_seconds: float = Field(ge=0, le=86_400, allow_inf_nan=False)
     memory_reserve_bytes: int = Field(ge=0)
     memory_device: Literal["auto", "gpu", "ram", "none"]
     memory_budget_bytes: int = Field(ge=0)
@@ -104,6 +105,7 @@ class Settings(BaseSettings):
     shutdown_seconds: int = Field(ge=1, le=3600)
     live_tick_limit_seconds: _Seconds
     recorder: bool
+    opentelemetry: bool
     records_dir: Path | None
     dead_letter_bytes: int = Field(ge=64 * 1024, le=1024**3)
     dead_letter_text: Literal["shape", "masked"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.backend import Answer, BackendError, OnnxBackend, StagedBackend, infer
+from service.backend import Answer, BackendError, NotANumber, OnnxBackend, StagedBackend, infer
 from service.backend_triton import TritonBackend
 from service.breaker import Breaker
 from service.triton.transport import TritonError
@@ -136,6 +136,21 @@ def test_whatever_is_wrong_the_model_in_process_answers(answer: Any, error: Any,
     assert because == told.stages[-2][1]["because"]
     assert (because, True) == (told.stages[0][1]["error"], told.stages[0][1]["status"] >= 500)
     assert {because: 1} == backend.snapshot().unanswered
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"), [(None, NotANumber), (TritonError("stub_dead", "dead", 500), BackendError)]
+)
+def test_another_version_raises_where_the_local_model_would_answer(error: Any, raised: type[Exception]) -> None:
+    """It is asked by its number and tells its own name; its failures are not the other version's."""
+    backend, triton = made()
+    other = backend.beside("1")
+    assert ("triton-1", None) == (other.version, other.infer(IDS, MASK, Told(), 1.0).degraded)
+    assert "1" == triton.calls[-1]["version"]
+    triton.answer, triton.error = np.array([[np.nan, 0, 0]], dtype=np.float32), error
+    with pytest.raises(raised):
+        other.infer(IDS, MASK, Told(), 1.0)
+    assert {} == backend.snapshot().unanswered
 
 
 def test_an_open_breaker_asks_nobody() -> None:

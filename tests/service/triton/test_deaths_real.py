@@ -17,14 +17,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+import httpx
 import numpy as np
 import psutil
 import pytest
 
+from exporters.rows import load_rows
 from inferdeck.stack.ports import free_ports
 from inferdeck.stack.triton import triton_folder
 from inferdeck.version import ROOT
+from service.app import create_app
 from service.artifacts import SINGLE_FILE
 from service.backend import OnnxBackend, pad
 from service.backend_triton import TritonBackend
@@ -171,6 +175,35 @@ def test_it_answers_as_the_model_in_process_does_and_both_versions_are_there(tri
     assert "unloaded" == caught.value.reason
     assert 'nv_inference_request_success{model="sentiment",version="2"}' in _get(triton.metrics_port, "/metrics")[1]
     client.close()
+
+
+@pytest.mark.anyio
+async def test_the_service_serves_both_versions_and_one_stands_behind_the_other(
+    triton: Running, make_settings: Any, good: dict[str, str], until: Any, tmp_path: Path
+) -> None:
+    """By name, from one repository; a version that is taken out of it is answered for by the other."""
+    settings = make_settings(
+        backend="triton", triton_port=triton.http_port, model_dir=ROOT / "build" / "model", canary_model="triton:1"
+    )
+    app = create_app(settings)
+    transport = httpx.ASGITransport(app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url="http://t") as client:
+        await until(lambda: app.state.worker.canary().state == "idle")
+        told = {}
+        for name in ("stable", "canary"):
+            response = await client.post("/v1/sentiment", json=good, headers={"x-model-version": name})
+            told[name] = (response.headers["x-model-version"], response.json()["confidence"])
+            assert "x-degraded" not in response.headers
+        assert ("triton-1", triton.local.version) == (told["canary"][0], told["stable"][0])
+        assert told["canary"][1] != told["stable"][1]
+        os.kill(triton.server, signal.SIGKILL)
+        response = await client.post("/v1/sentiment", json=good, headers={"x-model-version": "canary"})
+        assert (200, "fallback", triton.local.version) == (
+            response.status_code,
+            response.headers["x-degraded"],
+            response.headers["x-model-version"],
+        )
+    assert "error" in load_rows(tmp_path / "rings").columns["request/version_failed"].tolist()
 
 
 def test_equal_shapes_share_a_batch_and_one_bad_row_costs_nobody_else(triton: Running) -> None:

@@ -16,7 +16,6 @@ from probes import Recorder
 from probes.reader import RingFile
 from probes.tokenizing import BatchReading, CacheReading, Loads, TokenizerProbe, padding_side, read_batch, read_cache
 
-
 UNKNOWN = "[UNK]"
 
 

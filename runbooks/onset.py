@@ -11,6 +11,7 @@ from runbooks import signals
 from runbooks.disk_room import room_left
 from runbooks.evidence import Evidence, Series, Window
 from runbooks.lives import STARTING, died, lived_through, stuck
+from runbooks.memory_queries import DUPLICATE_SESSIONS, MEMORY_SHORT
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.targets import down_at
 from runbooks.without_rows import failed_share_over
@@ -105,6 +106,7 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if starting:
         yield Signal("service starting", edges, _highest(starting, edges), 0.5)
     yield from _disk_signals(evidence, edges)
+    yield from _memory_signals(evidence, edges)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
         yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
@@ -124,6 +126,17 @@ def _disk_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
     for folder, times, left in room_left(evidence):
         none_left = Series({}, times, (left < 1.0).astype(np.float64))
         yield Signal(f"no room for {folder}", edges, _highest([none_left], edges), 0.5)
+
+
+def _memory_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
+    twice = evidence.get(DUPLICATE_SESSIONS)
+    if twice:
+        # A process that has a model never needs it a second time: one is far beyond what is usual.
+        yield Signal("sessions beyond the first of a model", edges, _highest(twice, edges), 0.1)
+    short = evidence.get(MEMORY_SHORT)
+    if short:
+        # One in five seconds: a device that was sized for its batches refuses none.
+        yield Signal("requests without memory, a second", edges, _rate(short, edges), 0.2)
 
 
 def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:

@@ -10,6 +10,7 @@ import numpy as np
 from runbooks.canary_queries import CANARY_QUERIES
 from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
+from runbooks.memory_queries import MEMORY_QUERIES
 from runbooks.rows import Floats
 from runbooks.triton_queries import TRITON_QUERIES
 
@@ -161,6 +162,7 @@ QUERIES: Final = (
     *CANARY_QUERIES,
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,
+    *MEMORY_QUERIES,
 )
 
 

@@ -52,11 +52,13 @@ class DeviceReading:
         free_bytes: What may still be taken.
         held_bytes: What is taken.
         busy_ratio: Its utilisation, 0..1; None where there is no such figure.
+        noise_bytes: By so much what is taken changes without any batch.
     """
 
     free_bytes: int
     held_bytes: int
     busy_ratio: float | None = None
+    noise_bytes: int = 1 << 20
 
 
 class NvmlDevice:
@@ -136,7 +138,8 @@ class RamDevice:
             self._first = held
         if self._budget:
             free = min(free, self._budget - (held - self._first))
-        return DeviceReading(max(0, free), held)
+        # An interpreter's memory comes and goes by some MiB with its garbage.
+        return DeviceReading(max(0, free), held, noise_bytes=8 << 20)
 
 
 class DeviceWatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dashboards.boards.serving_memory import DEGRADATION
 from dashboards.boards.variables import SERVICE
 from dashboards.expr import is_, mean, pick, quantile
 from dashboards.spec import Board, Panel, Query, Section
@@ -187,6 +188,6 @@ BOARD: Final = Board(
     "serving",
     "Triton and scheduler",
     "Waiting and batching between the request and the model.",
-    (Section("Scheduler", _SCHEDULER), Section("Triton", _SERVER)),
+    (Section("Scheduler", _SCHEDULER), Section("Triton", _SERVER), Section("Degradation and memory", DEGRADATION)),
     (SERVICE,),
 )

@@ -4,8 +4,9 @@ Measures  bytes that batches took beyond what was held while none ran, per cell 
           longest text), by bucket of cells (powers of two).
 Source    the device's readings on their own clock (service/memory_device.py): the most cells that were in flight since
           the last reading, against what is held at this one.
-Error     whatever else grows on the device meanwhile counts as the batches'; growth under 1 MiB is taken for noise. The
-          largest of the last 64 measurements of a bucket counts, so that the estimate is rather too high.
+Error     whatever else grows on the device meanwhile counts as the batches'; growth under the reading's noise is left
+          out. The largest of the last 64 measurements of a bucket counts, so that the estimate is rather too high; one
+          that is not seen again for 10 minutes is forgotten, or what is refused would never be measured anew.
 Absent    no device, no reading, an old one, or nothing measured yet: every batch is sent.
 Memory    64 numbers for each of 24 buckets; kept on disk, where there is a state folder, for the next start.
 """
@@ -18,7 +19,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -34,7 +35,7 @@ MARGIN: Final = 1.2
 """Share of the estimate that must be free; requirements B5."""
 _MEASURED: Final = 64
 _BUCKETS: Final = 24
-_NOISE_BYTES: Final = 1 << 20
+_LIFETIME_SECONDS: Final = 600.0
 _KEEP_SECONDS: Final = 5.0
 
 
@@ -75,12 +76,16 @@ class MemoryGate:
         self._latest = latest or (lambda: Absent("the model has no device of its own"))
         self._path, self._key, self._clock = path, key, clock
         self._lock = threading.Lock()
-        self._measured: dict[int, deque[float]] = {}
+        # Of each bucket bytes per cell, with when that was measured.
+        self._measured: dict[int, deque[tuple[float, float]]] = {}
         self._in_flight = self._most = self._unseen = 0
         self._idle_bytes: int | None = None
         self._changed, self._kept_at = False, -1e9
         if path is not None:
-            self._measured = _read(path, key)
+            now = clock()
+            self._measured = {
+                bucket: deque([(now, value)], maxlen=_MEASURED) for bucket, value in _read(path, key).items()
+            }
 
     def estimate(self, cells: int) -> int | Absent:
         """Return the bytes that a batch of so many cells is expected to take."""
@@ -121,7 +126,7 @@ class MemoryGate:
             if most == 0:
                 self._idle_bytes = reading.held_bytes
             elif self._idle_bytes is not None:
-                self._learn(most, reading.held_bytes - self._idle_bytes)
+                self._learn(most, reading.held_bytes - self._idle_bytes, reading.noise_bytes)
             content = self._to_keep()
         if content is not None and self._path is not None:
             try:
@@ -133,12 +138,22 @@ class MemoryGate:
         """Return what metrics show."""
         reading = self._latest()
         with self._lock:
-            known = max((max(found) for found in self._measured.values()), default=None)
+            self._forget()
+            known = max((_largest(found) for found in self._measured.values()), default=None)
         if isinstance(reading, Absent):
             return GateState(None, known, reading.reason)
         return GateState(reading.free_bytes, known, "" if known is not None else "no batch was measured yet")
 
+    def _forget(self) -> None:
+        since = self._clock() - _LIFETIME_SECONDS
+        for bucket, found in list(self._measured.items()):
+            while found and found[0][0] < since:
+                found.popleft()
+            if not found:
+                del self._measured[bucket]
+
     def _estimate(self, cells: int) -> int | Absent:
+        self._forget()
         if not self._measured:
             return Absent("no batch was measured yet")
         if cells <= 0:
@@ -147,12 +162,13 @@ class MemoryGate:
         bucket = _bucket(cells)
         larger = [one for one in self._measured if one >= bucket]
         chosen = min(larger) if larger else max(self._measured)
-        return round(max(self._measured[chosen]) * cells)
+        return round(_largest(self._measured[chosen]) * cells)
 
-    def _learn(self, cells: int, taken: int) -> None:
-        if taken < _NOISE_BYTES:
+    def _learn(self, cells: int, taken: int, noise: int) -> None:
+        if taken < noise:
             return
-        self._measured.setdefault(_bucket(cells), deque(maxlen=_MEASURED)).append(taken / cells)
+        found = self._measured.setdefault(_bucket(cells), deque(maxlen=_MEASURED))
+        found.append((self._clock(), taken / cells))
         self._changed = True
 
     def _to_keep(self) -> bytes | None:
@@ -160,7 +176,7 @@ class MemoryGate:
         if self._path is None or not self._changed or now - self._kept_at < _KEEP_SECONDS:
             return None
         self._changed, self._kept_at = False, now
-        known = {str(bucket): max(found) for bucket, found in self._measured.items()}
+        known = {str(bucket): _largest(found) for bucket, found in self._measured.items()}
         return json.dumps({"key": self._key, "bytes_per_cell": known}).encode()
 
 
@@ -168,7 +184,11 @@ def _bucket(cells: int) -> int:
     return min(_BUCKETS, max(1, cells).bit_length())
 
 
-def _read(path: Path, key: str) -> dict[int, deque[float]]:
+def _largest(found: Iterable[tuple[float, float]]) -> float:
+    return max(value for _at, value in found)
+
+
+def _read(path: Path, key: str) -> dict[int, float]:
     """Return what an earlier process measured; nothing if it is another model's, or no such file."""
     try:
         content = path.read_bytes()[:65_536]
@@ -179,8 +199,4 @@ def _read(path: Path, key: str) -> dict[int, deque[float]]:
         pairs = [(int(bucket), float(value)) for bucket, value in values.items()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return {}
-    return {
-        bucket: deque([value], maxlen=_MEASURED)
-        for bucket, value in pairs
-        if 1 <= bucket <= _BUCKETS and math.isfinite(value) and value > 0
-    }
+    return {bucket: value for bucket, value in pairs if 1 <= bucket <= _BUCKETS and math.isfinite(value) and value > 0}

@@ -83,6 +83,20 @@ def test_batches_that_no_reading_shows_yet_count_as_sent() -> None:
     assert gate.allows(100)
 
 
+def test_estimate_that_is_not_seen_again_is_forgotten() -> None:
+    """What is refused is not measured: without this an estimate that was once too high would stay for ever."""
+    now = [0.0]
+    gate = MemoryGate(Device(0).latest, clock=lambda: now[0])
+    run(gate, 100, 10 * MIB)
+    now[0] = 600.0
+    run(gate, 8, 8 * MIB)
+    assert gate.estimate(100) == 10 * MIB
+    now[0] = 600.1
+    assert gate.estimate(100) == 100 * MIB  # from the smaller one alone
+    now[0] = 1200.1
+    assert isinstance(gate.estimate(100), Absent)
+
+
 @pytest.mark.parametrize("reading", [Absent("driver lost"), Absent("the last reading is older than 2 s")])
 def test_missing_or_old_reading_refuses_nothing_and_says_so(reading: Absent) -> None:
     """What nobody knows is no reason to refuse."""

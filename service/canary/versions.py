@@ -12,8 +12,10 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
 
+from service.artifacts import CONFIG_FILE
 from service.backend import Backend, pad
 from service.canary.choice import ROLES, Role
 from service.canary.judge import CanaryJudge
@@ -50,6 +52,21 @@ class CanaryView:
     versions: Mapping[Role, str] = field(default_factory=dict)
 
 
+class _Named(NamedTuple):
+    """A model's place, and when it was written there; both empty for none."""
+
+    model: str = ""
+    written_ns: int = 0
+
+
+def _named(model: str | None) -> _Named:
+    try:
+        written = (Path(model or "") / CONFIG_FILE).stat().st_mtime_ns if model else 0
+    except OSError:
+        written = 0
+    return _Named(model or "", written)
+
+
 class Versions:
     """Keeps the canary's model as the state wants it.
 
@@ -80,7 +97,7 @@ class Versions:
         self._look_seconds = look_seconds
         self._state = CanaryState()
         self._name: State = "none"
-        self._loaded: str | None = None
+        self._named = self._loaded = _Named()
         self._stamp: object = ()
         self._told = ""
         self._wait_looks = 0
@@ -125,7 +142,7 @@ class Versions:
         if self._stamp == () or stamp != self._stamp:
             self._stamp = stamp
             self._read()
-        if self._state.model != self._loaded:
+        if self._named != self._loaded:
             self._swap(stable)
         self._show()
         if self.share > 0.0 and (verdict := self.judge.look()) is not None:
@@ -142,16 +159,18 @@ class Versions:
             self.judge.reset()
             _log.info("canary: model %s, share %g, by %s %s", found.model, found.share, found.by, found.reason)
         self._state = found
+        # Only when the state changes: a model that is trained anew at its place is taken when somebody says so.
+        self._named = _named(found.model)
 
     def _swap(self, stable: Backend) -> None:
         """Load what the state names in the place of what there is."""
         if self._state.model is None:
-            self.backend, self._loaded = None, None
+            self.backend, self._loaded = None, self._named
             return
         if self._wait_looks > 0:
             self._wait_looks -= 1
             return
-        self.share, self.backend, self._loaded, self._name = 0.0, None, None, "loading"
+        self.share, self.backend, self._loaded, self._name = 0.0, None, _Named(), "loading"
         try:
             backend = self._load(self._state.model, stable)
             if tuple(backend.labels) != tuple(stable.labels):
@@ -162,7 +181,7 @@ class Versions:
             self._say(f"the canary cannot be loaded: {type(error).__name__}: {' '.join(str(error).split())[:200]}")
             return
         self.judge.reset()
-        self.backend, self._loaded, self._told = backend, self._state.model, ""
+        self.backend, self._loaded, self._told = backend, self._named, ""
 
     def _show(self) -> None:
         self.share = self._state.share if self.backend is not None else 0.0

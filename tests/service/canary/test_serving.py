@@ -61,6 +61,19 @@ async def test_the_header_picks_a_version_and_an_unknown_one_is_404(
         assert "x-model-version" not in (await client.post("/v1/sentiment", json=good)).headers
 
 
+@pytest.mark.parametrize("name", ["", "x" * 5000, "\xff\x80", "stable, canary", "../v2", "fake-1\tfake-2"])
+async def test_a_header_that_names_nothing_is_404_and_not_repeated(
+    two: Any, make_backend: Any, good: dict[str, str], judge: Any, name: str
+) -> None:
+    """Empty, endless, no ASCII, two at once, a path: none of them is a version."""
+    async with two(make_backend(), share=0.0) as (client, _):
+        headers = [(b"x-model-version", name.encode("latin-1"))]
+        response = await client.post("/v1/sentiment", json=good, headers=headers)
+        message = judge.answer(response)["error"]["message"]
+    assert response.status_code == 404
+    assert not name or name not in message.replace("stable (fake-1), canary (fake-2)", "")
+
+
 async def test_a_session_stays_with_its_version_and_a_larger_share_keeps_it(
     two: Any, make_backend: Any, good: dict[str, str], tmp_path: Any, until: Until
 ) -> None:

@@ -39,6 +39,13 @@ LABELS: Final = (
     "photo.quality/verdict",
 )
 
+# Columns that steps compute with. Batch ids count from 1 in each worker: 0 is none.
+NUMBERS: Final = (
+    "batch_id",
+    "sentiment.tokenizer/seq_len",
+    "sentiment.tokenizer/padding_ratio",
+)
+
 
 class RowSource:
     """A folder of ring files.
@@ -116,6 +123,7 @@ def rows_of(table: RowTable, since: float, until: float) -> Rows:
         stages={name: table.stage(name) for name in table.stages},
         parents={name: parent or "" for name, parent in table.parents.items()},
         cpu_s=_cpu(table),
+        numbers={name: table.numbers(name) for name in NUMBERS if name in table},
         refused_texts=_refused_texts(table),
         open=tuple(one for one in _open(table) if one.start_s <= until),
         rings=rings,

@@ -172,6 +172,7 @@ class Rows:
         stages: Stage -> (seconds after the request's start, seconds), NaN where it did not run.
         parents: Stage -> parent stage; empty for stages right below the request.
         cpu_s: Stage -> its CPU seconds, NaN where it did not run; only stages that measure it.
+        numbers: Column -> its values, NaN where absent; only columns that steps compute with.
         refused_texts: Column -> which rows had a text there that the recorder refused, since the column had too many;
             only columns in which that happened.
         open: Requests without a row.
@@ -190,6 +191,7 @@ class Rows:
     stages: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     parents: Mapping[str, str] = field(default_factory=dict)
     cpu_s: Mapping[str, Floats] = field(default_factory=dict)
+    numbers: Mapping[str, Floats] = field(default_factory=dict)
     refused_texts: Mapping[str, Mask] = field(default_factory=dict)
     open: tuple[OpenRequest, ...] = ()
     rings: tuple[RingLife, ...] = ()

@@ -45,6 +45,7 @@ __all__ = [
     "SERIES",
     "SERVICE_JOB",
     "SHARPNESS_BUCKET",
+    "SLOTS",
     "SPANS_DROPPED",
     "SPANS_SENT",
     "SPANS_WAITING",
@@ -109,6 +110,7 @@ WORKER_ENDS: Final = "model_worker_ends_total"
 WORKER_UP: Final = "model_worker_up"
 LOW_QUALITY: Final = "model_low_quality_input_total"
 PII_MASKED: Final = "model_pii_masked_total"
+SLOTS: Final = "model_token_slots_total"
 SHARPNESS_BUCKET: Final = "model_image_sharpness_score_bucket"
 
 # What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
@@ -159,6 +161,7 @@ QUERIES: Final = (
     LOW_QUALITY,
     SHARPNESS_BUCKET,
     PII_MASKED,
+    SLOTS,
     *CANARY_QUERIES,
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,

@@ -6,7 +6,7 @@ from typing import Final
 
 from dashboards.boards.serving_memory import DEGRADATION
 from dashboards.boards.variables import SERVICE
-from dashboards.expr import is_, mean, pick, quantile
+from dashboards.expr import is_, mean, pick, quantile, share, total
 from dashboards.spec import Board, Panel, Query, Section
 
 __all__ = ["BOARD"]
@@ -70,6 +70,26 @@ _SCHEDULER: Final = (
         no_data="No worker is seen.",
         queries=(Query(f"sum({pick('model_requests_in_flight')})", "in flight"),),
         width=6,
+        minimum=0,
+    ),
+    Panel(
+        key="padding",
+        id=11,
+        title="Padding",
+        kind="timeseries",
+        unit="percentunit",
+        description="Share of what the model computed that was padding: the texts of a call are as wide as its longest. "
+        "High and costly: a few long texts sit among short ones. High alone: the model does not mind.",
+        no_data=_NO_REQUESTS,
+        leads_to=("session",),
+        queries=(
+            Query(
+                share(total("model_token_slots_total", is_("use", "padding")), total("model_token_slots_total")),
+                "padding",
+            ),
+        ),
+        alerts=("tokenizer_padding",),
+        objective=(("tokenizer_padding", "share"),),
         minimum=0,
     ),
 )

@@ -13,6 +13,8 @@ BAR_CELLS = 32
 # shown beside a bar, in this order, when a span carries them; the JSON has all
 NOTABLE = (
     "http.response.status_code",
+    "verdict",
+    "sharpness",
     "queue_wait_ns",
     "input_length",
     "cleaned_length",

@@ -69,6 +69,13 @@ def test_the_root_line_shows_what_was_answered() -> None:
     ]
 
 
+def test_a_photo_shows_how_sharp_it_was() -> None:
+    """What it was judged comes first."""
+    photo = span("photo.quality", "", 0.0, 0.1, queue_wait_ns=2_000_000, pixels=12_000_000, sharpness=9.2519)
+
+    assert "sharpness 9.25  queue_wait 2.0 ms" in drawn(trace(spans=[photo]))
+
+
 def test_a_session_id_is_not_shown_whole() -> None:
     """It is personal data: enough to tell sessions apart."""
     assert "abcdef.." in drawn(trace())

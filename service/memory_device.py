@@ -112,7 +112,8 @@ class RamDevice:
 
     Args:
         reserve_bytes: Left alone.
-        budget_bytes: Most that batches may take beyond what the process held at the first reading; 0: what there is.
+        budget_bytes: Most that batches may take beyond what the process holds without any; 0: what there is.
+        idle: Whether no batch ran since the last reading, so that what is held now is what is held without any.
         held: Returns the process' resident bytes.
         left: Returns the bytes that machine or container leave.
     """
@@ -121,12 +122,13 @@ class RamDevice:
         self,
         reserve_bytes: int,
         budget_bytes: int = 0,
+        idle: Callable[[], bool] = lambda: False,
         held: Callable[[], int] = lambda: int(psutil.Process().memory_info().rss),
         left: Callable[[], int] = lambda: available_memory().left_bytes,
     ) -> None:
         self._reserve, self._budget = reserve_bytes, budget_bytes
-        self._held, self._left = held, left
-        self._first: int | None = None
+        self._idle, self._held, self._left = idle, held, left
+        self._without: int | None = None
 
     def read(self) -> DeviceReading | Absent:
         """Return what is free and held now."""
@@ -134,10 +136,10 @@ class RamDevice:
             held, free = self._held(), self._left() - self._reserve
         except (OSError, psutil.Error) as error:
             return Absent(f"host memory cannot be read: {error}")
-        if self._first is None or held < self._first:
-            self._first = held
+        if self._without is None or held < self._without or self._idle():
+            self._without = held
         if self._budget:
-            free = min(free, self._budget - (held - self._first))
+            free = min(free, self._budget - (held - self._without))
         # An interpreter's memory comes and goes by some MiB with its garbage.
         return DeviceReading(max(0, free), held, noise_bytes=8 << 20)
 

@@ -49,13 +49,17 @@ class DegradedParts:
             # The model in this process computes on the CPU: a GPU beside it says nothing about it.
             return None, MemoryGate()
         nvml = NvmlDevice(settings.gpu_index)
-        ram = RamDevice(settings.memory_reserve_bytes, settings.memory_budget_bytes)
+        ram = RamDevice(settings.memory_reserve_bytes, settings.memory_budget_bytes, self._idle)
         watch = DeviceWatch((ram if kind == "ram" else nvml).read, self._observe)
         if kind == "none":
             return watch, MemoryGate()
         return watch, MemoryGate(
             watch.latest, _estimates(), f"{kind} {settings.model_dir.name} {settings.triton_version}"
         )
+
+    def _idle(self) -> bool:
+        # The gate is made after the watch that it asks.
+        return self.gate.idle()
 
     def _observe(self, reading: DeviceReading | Absent) -> None:
         self._degradation.observe(reading)

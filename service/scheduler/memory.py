@@ -78,6 +78,8 @@ class MemoryGate:
         self._lock = threading.Lock()
         # Of each bucket bytes per cell, with when that was measured.
         self._measured: dict[int, deque[tuple[float, float]]] = {}
+        # When a batch of the bucket was last seen to take no more than noise.
+        self._fitted: dict[int, float] = {}
         self._in_flight = self._most = self._unseen = 0
         self._idle_bytes: int | None = None
         self._changed, self._kept_at = False, -1e9
@@ -126,13 +128,18 @@ class MemoryGate:
             if most == 0:
                 self._idle_bytes = reading.held_bytes
             elif self._idle_bytes is not None:
-                self._learn(most, reading.held_bytes - self._idle_bytes, reading.noise_bytes)
+                # Those that run now took it; or, if an allocator keeps what it had, those since the last reading.
+                self._learn(self._in_flight or most, reading.held_bytes - self._idle_bytes, reading.noise_bytes)
             content = self._to_keep()
         if content is not None and self._path is not None:
             try:
                 write_private(self._path, content)
             except OSError as error:
                 _log.warning("estimates of memory are not kept: %s", error.strerror or error)
+
+    def idle(self) -> bool:
+        """Return whether no batch ran since the last reading."""
+        return self._in_flight == 0 and self._most == 0
 
     def state(self) -> GateState:
         """Return what metrics show."""
@@ -151,6 +158,7 @@ class MemoryGate:
                 found.popleft()
             if not found:
                 del self._measured[bucket]
+        self._fitted = {bucket: at for bucket, at in self._fitted.items() if at >= since}
 
     def _estimate(self, cells: int) -> int | Absent:
         self._forget()
@@ -158,14 +166,18 @@ class MemoryGate:
             return Absent("no batch was measured yet")
         if cells <= 0:
             return 0
-        # Without its own bucket the next larger one, whose shares are finer; else the largest below.
+        # Without its own bucket the next larger one, whose shares are finer; else the largest below. One that fitted
+        # into the noise counts: from what a small batch seemed to take nothing follows for large ones then.
         bucket = _bucket(cells)
-        larger = [one for one in self._measured if one >= bucket]
-        chosen = min(larger) if larger else max(self._measured)
-        return round(_largest(self._measured[chosen]) * cells)
+        known = {*self._measured, *self._fitted}
+        larger = [one for one in known if one >= bucket]
+        chosen = min(larger) if larger else max(known)
+        return round(_largest(self._measured[chosen]) * cells) if chosen in self._measured else 0
 
     def _learn(self, cells: int, taken: int, noise: int) -> None:
         if taken < noise:
+            if self._in_flight:
+                self._fitted[_bucket(cells)] = self._clock()
             return
         found = self._measured.setdefault(_bucket(cells), deque(maxlen=_MEASURED))
         found.append((self._clock(), taken / cells))

@@ -70,11 +70,12 @@ def test_without_library_driver_or_package_there_is_no_reading(stub: Path) -> No
 
 
 def test_ram_plays_a_device_with_a_budget_and_a_reserve() -> None:
-    """Free is what is left less the reserve, and of the budget what the process did not take since the first look."""
+    """Free is what is left less the reserve, and of the budget what batches did not take."""
     held, left = [100], [1000]
-    device = RamDevice(200, 0, lambda: held[0], lambda: left[0])
+    device = RamDevice(200, 0, lambda: False, lambda: held[0], lambda: left[0])
     assert device.read() == DeviceReading(800, 100, noise_bytes=8 << 20)
-    device = RamDevice(200, 300, lambda: held[0], lambda: left[0])
+    idle = [False]
+    device = RamDevice(200, 300, lambda: idle[0], lambda: held[0], lambda: left[0])
     device.read()
     held[0] = 250
     read = device.read()
@@ -84,6 +85,10 @@ def test_ram_plays_a_device_with_a_budget_and_a_reserve() -> None:
     read = device.read()
     assert isinstance(read, DeviceReading)
     assert read.free_bytes == 0
+    idle[0] = True  # the model was loaded, or a cache was filled: no batch took that
+    read = device.read()
+    assert isinstance(read, DeviceReading)
+    assert read.free_bytes == 300
 
 
 def test_ram_of_this_process_is_read() -> None:

@@ -68,6 +68,20 @@ def test_largest_of_the_measured_batches_counts_and_noise_does_not() -> None:
     assert isinstance(gate.estimate(10), Absent)
 
 
+def test_larger_batch_that_fitted_keeps_a_small_ones_noise_from_being_projected() -> None:
+    """An interpreter that grew by 20 MiB while 8 cells ran says nothing of 1,000 that took nothing."""
+    gate = MemoryGate(Device(0).latest)
+    run(gate, 8, 20 * MIB)
+    assert gate.estimate(1000) == 2500 * MIB
+    run(gate, 1000, 0)
+    assert gate.estimate(1000) == 0
+    assert gate.estimate(2000) == 0
+    assert gate.estimate(8) == 20 * MIB
+    assert gate.idle()
+    gate.begin(8)
+    assert not gate.idle()
+
+
 def test_batches_that_no_reading_shows_yet_count_as_sent() -> None:
     """Between two readings only as much is sent as fits together."""
     device = Device(0)

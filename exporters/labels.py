@@ -145,6 +145,7 @@ LABELS: Final[Mapping[str, str]] = {
     "how": "how a worker process ended",
     "folder": "which of the product's folders",
     "modality": "kind of input: text, image",
+    "against": "what a replayed answer is compared with: stored, batch",
     "kind": "kind of personal data",
     "mask_format": "version of the form that masked personal data has",
     "link": "link of the filter chain",

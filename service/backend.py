@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.recording import Attribute, StageHandle
+from service.replayed import Stored
 
 __all__ = [
     "Answer",
@@ -201,6 +202,7 @@ class OnnxBackend:
         max_tokens: Tokens that the model looks at; the rest of a text is cut off.
         vocabulary: Number of token ids.
         version: Name of the model's version, for the rows.
+        stored: Texts with what it answered when it was made.
     """
 
     device_type = "cpu"
@@ -215,10 +217,12 @@ class OnnxBackend:
         max_tokens: int,
         vocabulary: int,
         version: str,
+        stored: tuple[Stored, ...] = (),
     ) -> None:
         self.labels = tuple(labels)
         self.temperature = temperature
         self.version = version
+        self.stored = stored
         self._max_tokens = max_tokens
         self._vocabulary = vocabulary
         self._tokenizer = tokenizer

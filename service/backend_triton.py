@@ -17,6 +17,7 @@ import numpy as np
 
 from service.backend import Answer, BackendError, Calls, Encoded, Ids, Logits, NotANumber, OnnxBackend, Staged
 from service.breaker import Breaker
+from service.replayed import Stored
 from service.triton.transport import Call, TritonError, TritonHttp
 
 __all__ = ["TritonBackend"]
@@ -87,6 +88,11 @@ class TritonBackend:
             pad_tokens=self._pad_tokens,
             name=f"triton-{served}",
         )
+
+    @property
+    def stored(self) -> tuple[Stored, ...]:
+        """Texts with their answers; none for the repository's version 1, the smaller model that nobody asked then."""
+        return self._local.stored if self._served == "2" else ()
 
     def snapshot(self) -> Calls:
         """Return how the calls to Triton went."""

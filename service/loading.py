@@ -8,6 +8,7 @@ from service.artifacts import Artifacts, load_artifacts
 from service.backend import BackendError, OnnxBackend
 from service.memory import Memory, available_memory
 from service.memory_sessions import watch_sessions
+from service.replayed import KEY, Stored, stored_answers
 
 __all__ = ["NotEnoughMemory", "load_onnx", "require_memory"]
 
@@ -80,5 +81,13 @@ def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]
         max_tokens=artifacts.max_tokens,
         vocabulary=artifacts.vocabulary,
         version=artifacts.version,
+        stored=_stored(artifacts),
     )
     return backend, artifacts
+
+
+def _stored(artifacts: Artifacts) -> tuple[Stored, ...]:
+    try:
+        return stored_answers(artifacts.config)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BackendError(f"the model's {KEY} answers cannot be read; run `inferdeck train`") from error

@@ -19,6 +19,8 @@ from service.degradation.rules import REASONS as DEGRADED_REASONS
 from service.degradation.rules import DegradationState
 from service.lifecycle import PHASES
 from service.memory_sessions import Sessions
+from service.replay import ReplayView
+from service.replay_metrics import replay_series
 from service.scheduler.memory import GateState
 from service.triton.transport import REASONS
 
@@ -59,6 +61,7 @@ class Snapshot:
         calls: How calls to a model in another process went; None when it is in this one.
         degraded: What stands in for the model.
         canary: The other version of the model.
+        replay: What the latest replay of known texts came to.
     """
 
     version: str
@@ -70,6 +73,7 @@ class Snapshot:
     calls: Calls | None = None
     degraded: Degraded = field(default_factory=Degraded)
     canary: CanaryView = field(default_factory=CanaryView)
+    replay: ReplayView = field(default_factory=lambda: ReplayView({}))
 
 
 class _Once(Collector):
@@ -104,6 +108,7 @@ class _Once(Collector):
             yield from _calls(now.calls)
         yield from _degraded(now.degraded)
         yield from canary_series(now.canary)
+        yield from replay_series(now.replay)
 
 
 def _calls(calls: Calls) -> Iterable[Metric]:

@@ -14,6 +14,7 @@ from service.executor import Executor
 from service.identity import version
 from service.lifecycle import Lifecycle, Phase, State
 from service.loop_tick import LoopTick
+from service.replay import Replay
 from service.service_metrics import Degraded, Snapshot
 from service.settings import Settings
 
@@ -51,6 +52,7 @@ class Worker:
         self.executor = Executor(settings.model_threads)
         self.vip_executor = Executor(1, "inference-vip")
         self.lifecycle = Lifecycle(load, settings.model_retry_seconds, self._on_phase)
+        self.replay = Replay(lambda: self.lifecycle.backend, settings.replay_seconds)
         self.admin: AdminServer | None = None
         self.canary: Callable[[], CanaryView] = CanaryView
         self._accepts = True
@@ -67,7 +69,17 @@ class Worker:
         phase = self.state.phase
         loss, calls = self._telemetry.loss(), calls_of(backend)
         degraded = self.degraded(backend)
-        return Snapshot(*self._build, model, self.settings.fingerprint, phase, loss, calls, degraded, self.canary())
+        return Snapshot(
+            *self._build,
+            model,
+            self.settings.fingerprint,
+            phase,
+            loss,
+            calls,
+            degraded,
+            self.canary(),
+            self.replay.view,
+        )
 
     @property
     def state(self) -> State:
@@ -89,6 +101,7 @@ class Worker:
         if self.admin is None:
             self._start_admin()
         self.lifecycle.start()
+        self.replay.start()
 
     def accept(self) -> None:
         """Take note that requests come from now on, however far the model is."""
@@ -99,6 +112,7 @@ class Worker:
 
     def stop(self) -> None:
         """Stop everything, each within a bounded time."""
+        self.replay.stop()
         self.lifecycle.stop()
         self.tick.stop()
         self.executor.close()

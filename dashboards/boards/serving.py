@@ -78,8 +78,8 @@ _SCHEDULER: Final = (
         title="Padding",
         kind="timeseries",
         unit="percentunit",
-        description="Share of what the model computed that was padding: the texts of a call are as wide as its longest. "
-        "High and costly: a few long texts sit among short ones. High alone: the model does not mind.",
+        description="Share of what the model computed that was padding: the texts of a call are as wide as its "
+        "longest. High and costly: a few long texts sit among short ones. High alone: the model does not mind.",
         no_data=_NO_REQUESTS,
         leads_to=("session",),
         queries=(

@@ -30,6 +30,7 @@ from service.artifacts import (
     load_artifacts,
     model_version,
 )
+from service.replayed import KEY, told_answers
 from service.text.clean import FINGERPRINT, STEPS
 from service.training.card import KNOWN_LIMITS, model_card, notice
 from service.training.corpus import Corpus, CorpusMissing, load_corpus
@@ -246,11 +247,23 @@ def _config(corpus: Corpus, fitted: Fitted, floors: Floors, seconds: float) -> d
             "temperature": fitted.single.temperature,
             "test": fitted.single.test,
         },
+        KEY: _replayed(fitted),
         "known_errors": fitted.known_errors,
         "known_limits": list(KNOWN_LIMITS),
         "libraries": {"python": platform.python_version()} | _library_versions(),
         "commit": _commit(),
     }
+
+
+def _replayed(fitted: Fitted) -> list[dict[str, Any]]:
+    """Return what the model answers to the texts that are asked again while it serves."""
+    from tokenizers import Tokenizer
+
+    from service.training.graph import run_graph
+    from service.training.tokens import encode
+
+    tokenizer = Tokenizer.from_str(fitted.tokenizer.decode())
+    return told_answers(lambda text: encode(tokenizer, [text])[0], lambda row: run_graph(fitted.graph, [row])[0])
 
 
 def _library_versions() -> dict[str, str]:

@@ -66,11 +66,17 @@ class NvmlDevice:
 
     Args:
         index: Which one.
+        budget_bytes: Most of the card that may be in use; 0: all of it. Requirements B16: 16 GB.
         load: Returns the module pynvml; ImportError where it is not installed.
     """
 
-    def __init__(self, index: int, load: Callable[[], Any] = lambda: importlib.import_module("pynvml")) -> None:
-        self._index = index
+    def __init__(
+        self,
+        index: int,
+        budget_bytes: int = 0,
+        load: Callable[[], Any] = lambda: importlib.import_module("pynvml"),
+    ) -> None:
+        self._index, self._budget = index, budget_bytes
         self._load = load
         self._ready = False
 
@@ -90,7 +96,10 @@ class NvmlDevice:
         except nvml.NVMLError as error:
             self._close(nvml)
             return Absent(f"NVML: {error}")
-        return DeviceReading(int(memory.free), int(memory.used), busy)
+        free, used = int(memory.free), int(memory.used)
+        if self._budget:
+            free = max(0, min(free, self._budget - used))
+        return DeviceReading(free, used, busy)
 
     @staticmethod
     def _busy(nvml: Any, handle: Any) -> float | None:

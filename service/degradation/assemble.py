@@ -48,7 +48,7 @@ class DegradedParts:
         if not behind and kind in {"auto", "none"}:
             # The model in this process computes on the CPU: a GPU beside it says nothing about it.
             return None, MemoryGate()
-        nvml = NvmlDevice(settings.gpu_index)
+        nvml = NvmlDevice(settings.gpu_index, settings.memory_budget_bytes)
         ram = RamDevice(settings.memory_reserve_bytes, settings.memory_budget_bytes, self._idle)
         watch = DeviceWatch((ram if kind == "ram" else nvml).read, self._observe)
         if kind == "none":

@@ -19,7 +19,7 @@ from tests.stub_nvml import build_stub
 READ = """
 import json, sys, pathlib
 from service.memory_device import NvmlDevice
-device = NvmlDevice(0)
+device = NvmlDevice(0, int(sys.argv.pop()))
 for scenario in sys.argv[2:]:
     pathlib.Path(sys.argv[1]).write_text(scenario)
     print(json.dumps(repr(device.read())))
@@ -38,12 +38,12 @@ def stub(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def readings(stub: Path, *scenarios: str) -> list[str]:
+def readings(stub: Path, *scenarios: str, budget: int = 0) -> list[str]:
     """Return what one process reads of scenario after scenario."""
     path = stub / "scenario"
     path.write_text(scenarios[0])
     environment = {**os.environ, "LD_LIBRARY_PATH": str(stub), "STUB_NVML_SCENARIO": str(path)}
-    argv = [sys.executable, "-c", READ, str(path), *scenarios]
+    argv = [sys.executable, "-c", READ, str(path), *scenarios, str(budget)]
     told = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True, timeout=120)
     return [json.loads(line) for line in told.stdout.splitlines()]
 
@@ -58,6 +58,12 @@ def test_real_pynvml_over_the_stub_reads_memory_and_utilisation_and_recovers_fro
     assert partly == repr(DeviceReading(300, 700, None))
 
 
+def test_budget_leaves_less_than_the_card_has(stub: Path) -> None:
+    """Of 1,000 bytes with 700 in use 300 are free; of a budget of 750, 50; of one that is used up none."""
+    told = [readings(stub, WELL, budget=budget)[0] for budget in (2000, 750, 100)]
+    assert told == [repr(DeviceReading(free, 700, 0.97)) for free in (300, 50, 0)]
+
+
 def test_without_library_driver_or_package_there_is_no_reading(stub: Path) -> None:
     """Each is said, none raises."""
     (told,) = readings(stub, "init !9\n")
@@ -66,7 +72,7 @@ def test_without_library_driver_or_package_there_is_no_reading(stub: Path) -> No
     def missing() -> Any:
         raise ImportError
 
-    assert NvmlDevice(0, missing).read() == Absent("nvidia-ml-py is not installed")
+    assert NvmlDevice(0, 0, missing).read() == Absent("nvidia-ml-py is not installed")
 
 
 def test_ram_plays_a_device_with_a_budget_and_a_reserve() -> None:

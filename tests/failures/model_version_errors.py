@@ -10,7 +10,11 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from _versions import equal, rolled_out, sometimes_nan
+from _versions import (  # type: ignore[import-not-found]  # beside it, as the drill finds it
+    equal,
+    rolled_out,
+    sometimes_nan,
+)
 
 SLUG = "model_version_errors"
 # so that one in fifty is some a minute at the traffic of a drill

@@ -14,6 +14,7 @@ from inferdeck.settings import load_settings
 from service.backend import OnnxBackend, pad
 from service.canary.state import CanaryStore
 from service.loading import load_onnx
+from service.training.ensure import ensure_model
 
 PROGRAM = Path(__file__).with_name("canary_regression.py")
 
@@ -33,6 +34,8 @@ def seconds(backend: OnnxBackend, text: str) -> float:
 def test_a_second_version_gets_a_tenth_and_answers_alike(tmp_path: Path, hook: str, factor: float) -> None:
     """It is in the shared state while the failure lasts; its logits are the first one's."""
     assert {"cause", "twin_cause"} <= read_program(PROGRAM).hooks
+    # a fresh checkout has none yet
+    ensure_model(load_settings().model_path, lambda _what, _share: None)
     program = load_module(PROGRAM)
     store = CanaryStore(tmp_path / "service" / "canary")
     with getattr(program, hook)(SimpleNamespace(state_dir=tmp_path)):

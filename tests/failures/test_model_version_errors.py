@@ -15,6 +15,7 @@ from service.backend import NotANumber, OnnxBackend, pad
 from service.canary.state import CanaryStore
 from service.loading import load_onnx
 from service.reviews import review_requests
+from service.training.ensure import ensure_model
 
 PROGRAM = Path(__file__).with_name("model_version_errors.py")
 
@@ -32,6 +33,8 @@ def answers(backend: OnnxBackend, text: str) -> bool:
 def test_one_in_fifty_is_no_number(tmp_path: Path, hook: str, least: float, most: float) -> None:
     """Of real reviews; the others' logits are the first version's."""
     assert {"cause", "twin_cause"} <= read_program(PROGRAM).hooks
+    # a fresh checkout has none yet
+    ensure_model(load_settings().model_path, lambda _what, _share: None)
     program = load_module(PROGRAM)
     with getattr(program, hook)(SimpleNamespace(state_dir=tmp_path, service_url="http://127.0.0.1:9")):
         state = CanaryStore(tmp_path / "service" / "canary").read()

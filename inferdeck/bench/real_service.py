@@ -61,6 +61,8 @@ def run_service(
         "INFERDECK_SERVICE_ADMIN_PORT": str(admin),
         "INFERDECK_SERVICE_MODEL_DIR": str(model),
         "INFERDECK_SERVICE_RECORDER": str(recorder).lower(),
+        # A promise (202) is no answer: what is measured is the wanted model.
+        "INFERDECK_SERVICE_DEGRADED_ANSWERS": '{"queue_full": "off"}',
         "INFERDECK_SERVICE_LOG_LEVEL": "warning",
         "INFERDECK_RING_DIR": str(rows),
         "INFERDECK_STATE_DIR": str(folder / f"{name}-state"),

@@ -41,6 +41,8 @@ __all__ = [
     "PII_MASKED",
     "QUERIES",
     "REFUSED",
+    "REPLAY_DIFFERENCE",
+    "REPLAY_TOKENS",
     "REQUESTS",
     "SERIES",
     "SERVICE_JOB",
@@ -111,6 +113,8 @@ WORKER_UP: Final = "model_worker_up"
 LOW_QUALITY: Final = "model_low_quality_input_total"
 PII_MASKED: Final = "model_pii_masked_total"
 SLOTS: Final = "model_token_slots_total"
+REPLAY_DIFFERENCE: Final = "model_replay_difference_ratio"
+REPLAY_TOKENS: Final = "model_replay_other_tokens_ratio"
 SHARPNESS_BUCKET: Final = "model_image_sharpness_score_bucket"
 
 # What a client's own code can break; a path or method that is not there (404, 405) is anybody's.
@@ -162,6 +166,8 @@ QUERIES: Final = (
     SHARPNESS_BUCKET,
     PII_MASKED,
     SLOTS,
+    REPLAY_DIFFERENCE,
+    REPLAY_TOKENS,
     *CANARY_QUERIES,
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,

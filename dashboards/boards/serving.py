@@ -92,6 +92,26 @@ _SCHEDULER: Final = (
         objective=(("tokenizer_padding", "share"),),
         minimum=0,
     ),
+    Panel(
+        key="replay",
+        id=12,
+        title="Known texts, asked again",
+        kind="timeseries",
+        unit="percentunit",
+        description="Largest difference of a probability from the day the model was made, and from the same text's in "
+        "a batch. A step: model, tokenizer or runtime was exchanged.",
+        no_data="No replay yet, or a model of a training that stored no answers.",
+        queries=(
+            Query(
+                "max by (against) (model_replay_difference_ratio)",
+                "{{against}}",
+                may_be_empty="a model of an older training has no stored answers",
+            ),
+        ),
+        alerts=("results_differ",),
+        objective=(("results_differ", "stored"),),
+        minimum=0,
+    ),
 )
 
 _SERVER: Final = (

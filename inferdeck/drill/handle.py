@@ -133,6 +133,11 @@ class StackHandle:
         self._stack.set_environment("service", {"INFERDECK_SERVICE_TRITON_PORT": str(port)})
         self._stack.restart_part("service")
 
+    def deploy_service(self, environment: dict[str, str]) -> None:
+        """Restart the service with further variables, as a deploy of another configuration does; wait until ready."""
+        self._stack.set_environment("service", environment)
+        self._stack.restart_part("service")
+
     def restart_service(self, *, wait: bool = True) -> None:
         """Stop the service in an orderly way if it runs, and start it again on its ports.
 

@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from probes.control import write_control
 from service.executor import Executor
+from service.judgement import Judgement
 from service.predict import Predictor
 from service.recorder_link import RecorderLink, drift_of
 from service.recording import NO_RECORD
@@ -66,4 +67,5 @@ async def test_an_answered_request_has_score_and_weight_in_its_row(make_backend:
     executor.close()
     assert (0.4, 0.6) == (written["data_drift_score"], written["confidence_weight"])
     # the answer itself stays what the model says
+    assert isinstance(judgement, Judgement)
     assert judgement.confidence == written["confidence"]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.executor import Executor
+from service.judgement import Judgement
 from service.postprocess.confidence import softmax
 from service.predict import Predictor
 from service.recorder_link import RecorderLink
@@ -89,6 +90,7 @@ async def test_late_work_enters_no_stage_of_an_answered_request(make_backend: An
     gate.set()
     await until(lambda: executor.pending == 0)
     executor.close()
+    assert isinstance(judgement, Judgement)
     assert (judgement.degraded, record.reason) == ("deadline", "deadline")
     assert backend.forwards == 1
     assert record.entered == ["scheduler.dispatch", "sentiment.tokenizer"]

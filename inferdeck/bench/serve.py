@@ -27,7 +27,8 @@ from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.queues import measure_queues
 from inferdeck.bench.real_service import model_or_raise, run_service
 from inferdeck.bench.serve_result import Served, shape_serve
-from inferdeck.bench.triton_batches import measure_batching_gain
+from inferdeck.bench.triton_bare import Bare, measure_bare_ratio
+from inferdeck.bench.triton_batches import measure_batching_gain, running_triton
 from inferdeck.bench.windows import Window
 from inferdeck.bench.work import BYTES_VARIABLE, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
@@ -137,10 +138,23 @@ def run_serve(model: Path, rounds: int, seconds: float, progress: Callable[[str,
             seconds=seconds,
             progress=lambda what: progress(what, 1.0),
         )
-        progress("calls of eight to Triton", 1.0)
-        gain = measure_batching_gain(model, folder, rounds, seconds)
+        gain, bare = _through_triton(rig, folder, model, rounds=rounds, seconds=seconds, progress=progress)
         steps = measure_knee_steps(wrk, folder, model, rig.bodies, progress=lambda what, _share: progress(what, 1.0))
-        return shape_serve(served, queues, gain, find_knee(steps).rps)
+        return shape_serve(served, queues, gain, find_knee(steps).rps, bare)
+
+
+def _through_triton(
+    rig: _Rig, folder: Path, model: Path, *, rounds: int, seconds: float, progress: Callable[[str, float], None]
+) -> tuple[float | None, Bare | None]:
+    """Return the gain of batches and the loads beside a bare app; None and None without Triton's environment."""
+    with running_triton(model, folder) as port:
+        if port is None:
+            return None, None
+        progress("calls of eight to Triton", 1.0)
+        gain = measure_batching_gain(port, rounds, seconds)
+        progress("through Triton, beside a bare app", 1.0)
+        bare = measure_bare_ratio(rig.wrk, folder, model, rig.bodies, port, rounds=rounds, seconds=seconds)
+    return gain, bare
 
 
 def _measure(rig: _Rig, rounds: int, seconds: float, progress: Callable[[str, float], None]) -> Served:

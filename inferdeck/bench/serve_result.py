@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from inferdeck.bench.load import Load
 from inferdeck.bench.machine import describe, versions
 from inferdeck.bench.queues import QueueFigures, shape_queues
+from inferdeck.bench.triton_bare import CLIENTS, Bare, shape_bare
+from inferdeck.bench.triton_bare import RATIO_MIN as TRITON_RATIO_MIN
 from inferdeck.bench.windows import Summary, Window, pair_up, summarise
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ def shape_serve(
     queues: QueueFigures | None = None,
     batching_gain: float | None = None,
     knee_rps: float | None = None,
+    bare: Bare | None = None,
 ) -> dict[str, Any]:
     """Return the result; what was not measured, or needs Triton, is null."""
     vip_p99_s, more = shape_queues(queues) if queues is not None else (None, None)
@@ -73,9 +76,13 @@ def shape_serve(
         "aa_us": round(again.added_us, 1),
         "exporter_us": None if plain.exporter_us is None else round(plain.exporter_us, 2),
     }
+    triton = shape_bare(bare)
+    if bare is not None:
+        failures += triton["clients_100_failures"]
     passed = plain.rps_ratio >= RATIO_MIN and work.rps_ratio >= RATIO_WORK_MIN and not errors and not failures
+    passed = passed and (bare is None or (triton["bare_ratio"] >= TRITON_RATIO_MIN and not triton["errors"]))
     return {
-        "backends": {"onnx": onnx, "triton": {"bare_ratio": None}},
+        "backends": {"onnx": onnx, "triton": triton},
         "vip_p99_s": vip_p99_s,
         "queues": more,
         "batching_gain": batching_gain,
@@ -151,4 +158,15 @@ def draw_serve(result: dict[str, Any], console: Console) -> None:
         console.print(f"calls of eight to Triton: {result['batching_gain']:.1f} times the texts/s of single calls")
     if result["knee_rps"] is not None:
         console.print(f"knee: {result['knee_rps']:.0f} requests/s (inferdeck bench knee tells more)")
-    console.print("not measured yet: triton against a bare app")
+    _draw_triton(result["backends"]["triton"], console)
+
+
+def _draw_triton(triton: Mapping[str, Any], console: Console) -> None:
+    if triton["bare_ratio"] is None:
+        console.print("through Triton: not measured, `inferdeck triton install` makes its environment")
+        return
+    console.print(
+        f"through Triton at {CLIENTS} connections: {triton['rps']:.0f} requests/s (p95 {triton['p95_s'] * 1e3:.0f} ms, "
+        f"{triton['errors']} errors), {triton['bare_ratio']:.3f} of a bare FastAPI + tritonclient app (at least "
+        f"{TRITON_RATIO_MIN:.2f}); 100 clients: {triton['clients_100_failures']} failures"
+    )

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +26,7 @@ from service.triton.home import Home
 from service.triton.repository import MODEL
 from service.triton.transport import TritonError, TritonHttp
 
-__all__ = ["BATCH", "gain_of", "measure_batching_gain"]
+__all__ = ["BATCH", "gain_of", "measure_batching_gain", "running_triton"]
 
 BATCH: Final = 8
 CALLERS: Final = 8
@@ -33,38 +35,49 @@ START_SECONDS: Final = 60.0
 _CALL_SECONDS: Final = 10.0
 
 
-def measure_batching_gain(model: Path, folder: Path, rounds: int, seconds: float) -> float | None:
-    """Return texts a second in calls of eight over those in single calls, the median of rounds; None without Triton.
+@contextmanager
+def running_triton(model: Path, folder: Path) -> Iterator[int | None]:
+    """Run a real Triton while the body runs; yield its HTTP port, or None where its environment is not there.
 
     Args:
         model: The model's folder, both versions in it.
         folder: For logs and Triton's own files.
-        rounds: Of a window of each kind.
-        seconds: Length of a window.
 
     Raises:
         CannotRun: If Triton does not get ready.
     """
     home = Home(triton_folder())
     if home.lacks() is not None:
-        return None
+        yield None
+        return
     port, metrics_port, admin_port = free_ports(3)
     work = folder / "triton"
     work.mkdir(mode=0o700)
     argv = ["-P", "-m", "service.triton", "--home", str(home.folder), "--models", str(model), "--work", str(work)]
     argv += ["--http-port", str(port), "--metrics-port", str(metrics_port), "--admin-port", str(admin_port)]
-    client = TritonHttp("127.0.0.1", port, MODEL, CALLERS)
-    try:
-        with spawn("triton-supervisor", argv, folder, {"PYTHONPATH": str(ROOT)}) as child:
-            until = time.monotonic() + START_SECONDS
-            while not _answers(client):
-                child.alive_or_raise()
-                if time.monotonic() > until:
-                    raise CannotRun(f"Triton was not ready in time: {log_tail(child.log)}", f"see {work}")
-                time.sleep(0.1)
-            return gain_of([(_rate(client, 1, seconds), _rate(client, BATCH, seconds)) for _ in range(rounds)])
-    finally:
-        client.close()
+    with (
+        closing(TritonHttp("127.0.0.1", port, MODEL, 1)) as client,
+        spawn("triton-supervisor", argv, folder, {"PYTHONPATH": str(ROOT)}) as child,
+    ):
+        until = time.monotonic() + START_SECONDS
+        while not _answers(client):
+            child.alive_or_raise()
+            if time.monotonic() > until:
+                raise CannotRun(f"Triton was not ready in time: {log_tail(child.log)}", f"see {work}")
+            time.sleep(0.1)
+        yield port
+
+
+def measure_batching_gain(port: int, rounds: int, seconds: float) -> float:
+    """Return texts a second in calls of eight over those in single calls, the median of rounds.
+
+    Args:
+        port: Where Triton answers over HTTP.
+        rounds: Of a window of each kind.
+        seconds: Length of a window.
+    """
+    with closing(TritonHttp("127.0.0.1", port, MODEL, CALLERS)) as client:
+        return gain_of([(_rate(client, 1, seconds), _rate(client, BATCH, seconds)) for _ in range(rounds)])
 
 
 def gain_of(rates: list[tuple[float, float]]) -> float:

@@ -11,13 +11,15 @@ from typing import Any
 import jsonschema
 import pytest
 
+from inferdeck.bench.bodies import write_bodies
 from inferdeck.bench.load import Load
 from inferdeck.bench.queues import QueueFigures
 from inferdeck.bench.real_service import model_or_raise
 from inferdeck.bench.serve import ROUND, ROUND_WORK, run_serve
 from inferdeck.bench.serve_result import Served, shape_serve
 from inferdeck.bench.start import run_start, shape_start
-from inferdeck.bench.triton_batches import gain_of, measure_batching_gain
+from inferdeck.bench.triton_bare import Bare, measure_bare_ratio
+from inferdeck.bench.triton_batches import gain_of, measure_batching_gain, running_triton
 from inferdeck.bench.windows import Window
 from inferdeck.bench.work import BYTES_VARIABLE, add_work, bytes_for
 from inferdeck.bench.wrk_install import ensure_wrk
@@ -140,14 +142,34 @@ def test_batches_gain_with_a_real_triton(model: Path, tmp_path: Path) -> None:
             raise
         pytest.skip(str(error))
 
-    gain = measure_batching_gain(model, tmp_path, 1, 0.3)
+    wrk, bodies = ensure_wrk(), write_bodies(tmp_path / "bodies.jsonl")
+    with running_triton(model, tmp_path) as port:
+        assert port is not None
+        gain = measure_batching_gain(port, 1, 0.3)
+        bare = measure_bare_ratio(wrk, tmp_path, model, bodies, port, rounds=1, seconds=1.0)
+    result = shape_serve(served(1000.0), batching_gain=gain, bare=bare)
 
-    assert gain is not None
+    validate("serve", result)
     assert gain > 0
+    triton = result["backends"]["triton"]
+    assert triton["bare_ratio"] > 0
+    assert (triton["errors"], triton["clients_100_failures"]) == (0, 0)
 
 
-def test_what_needs_triton_is_null() -> None:
-    """Nothing is made up for what does not exist yet."""
+def test_slower_than_the_bare_app_is_a_miss() -> None:
+    """Its share is the median of the rounds, and below 0.85 the gate is missed."""
+    quick, slow = (load(rps) for rps in (1000.0, 500.0))
+
+    met = shape_serve(served(1000.0), bare=Bare([(quick, quick), (slow, quick), (quick, quick)], quick))
+    missed = shape_serve(served(1000.0), bare=Bare([(slow, quick)], quick))
+
+    validate("serve", met)
+    assert (met["backends"]["triton"]["bare_ratio"], met["gate"]["passed"]) == (1.0, True)
+    assert (missed["backends"]["triton"]["bare_ratio"], missed["gate"]["passed"]) == (0.5, False)
+
+
+def test_what_was_not_measured_is_null() -> None:
+    """Nothing is made up where Triton's environment is missing."""
     result = shape_serve(served(1000.0))
 
     assert [None] * 4 == [

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from pydantic import BaseModel
+
 from inferdeck.bench.children import Child, log_tail, spawn
 from inferdeck.bench.load import Load, run_wrk
 from inferdeck.bench.real_service import run_service
@@ -50,11 +52,17 @@ class Bare:
     many: Load
 
 
+class Query(BaseModel):
+    """The body; at the module's level, where FastAPI finds the annotation's name."""
+
+    text: str
+    product_id: str
+
+
 def create_app() -> FastAPI:
     """Return the bare app; model folder and Triton's address come from the environment."""
     import numpy as np
     from fastapi import FastAPI
-    from pydantic import BaseModel
     from tritonclient.http.aio import InferenceServerClient, InferInput
 
     from service.loading import load_onnx
@@ -63,10 +71,6 @@ def create_app() -> FastAPI:
     local, _ = load_onnx(Path(os.environ[_MODEL]), 0)
     clients: list[InferenceServerClient] = []
     app = FastAPI()
-
-    class Query(BaseModel):
-        text: str
-        product_id: str
 
     @app.post("/v1/sentiment")
     async def judge(query: Query) -> dict[str, Any]:
@@ -118,6 +122,9 @@ def measure_bare_ratio(
             (run_wrk(wrk, service.url, length, CLIENTS, bodies), run_wrk(wrk, bare.url, length, CLIENTS, bodies))
             for length in (1.0, *[seconds] * rounds)
         ]
+        if broken := sum(theirs.refused + theirs.broken for _, theirs in pairs):
+            # An app that refuses is quick: what it does a second would be a figure of nothing.
+            raise CannotRun(f"the bare app failed on {broken} requests: {log_tail(bare.log)}", f"see {bare.log}")
         return Bare(pairs[1:], run_wrk(wrk, service.url, seconds, MANY, bodies))
 
 

@@ -94,7 +94,7 @@ class Settings(BaseSettings):
     vip_key_file: Path | None
     long_text_characters: int = Field(ge=0, le=100_000)
     long_places: int = Field(ge=1, le=100_000)
-    scheduler_batching: bool
+    scheduler_batching: bool | None
     batch_size: int = Field(ge=1, le=256)
     batch_wait_seconds: _Seconds
     knee_rps: float = Field(ge=0, le=1e6, allow_inf_nan=False)
@@ -154,6 +154,11 @@ class Settings(BaseSettings):
         return (
             self.inference_threads if self.backend == "onnx" else max(self.inference_threads, self.triton_connections)
         )
+
+    @property
+    def batching(self) -> bool:
+        """Whether several texts share a call: unless told, where the model is in another process."""
+        return self.backend == "triton" if self.scheduler_batching is None else self.scheduler_batching
 
     @property
     def fingerprint(self) -> str:

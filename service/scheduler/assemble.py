@@ -48,7 +48,7 @@ def scheduler(
         batch_stage: Enters a stage of many rows.
         gate: Knows whether a device has room; by default the model has none of its own.
     """
-    batching = settings.scheduler_batching
+    batching = settings.batching
     lanes = LaneRules(
         places={"vip": settings.vip_places, "normal": settings.queue_places, "long": settings.long_places},
         batch_size=settings.batch_size if batching else 1,

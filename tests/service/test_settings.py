@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -135,3 +136,17 @@ def test_misspelt_variables_are_told() -> None:
     """A variable that sets nothing is named; those that do, and others' variables, are not."""
     environment = {"INFERDECK_SERVICE_PROT": "1", "INFERDECK_SERVICE_PORT": "1", "INFERDECK_RING_DIR": "x", "PATH": "y"}
     assert unknown_variables(environment) == ["INFERDECK_SERVICE_PROT"]
+
+
+@pytest.mark.parametrize(
+    ("told", "batching"),
+    [
+        ({}, False),
+        ({"backend": "triton"}, True),
+        ({"backend": "triton", "scheduler_batching": False}, False),
+        ({"scheduler_batching": True}, True),
+    ],
+)
+def test_texts_share_calls_where_the_model_is_elsewhere(told: dict[str, Any], batching: bool) -> None:
+    """Unless told: in process direct calls win, through Triton calls of eight do (`inferdeck bench serve`)."""
+    assert load_settings(**told).batching is batching

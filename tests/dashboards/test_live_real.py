@@ -56,6 +56,7 @@ EMPTY = {
     "gpu/throttle",
     "gpu/kernels",
     "model-data/confidence-day",
+    "model-data/photo-sharpness",
     "telemetry/probes",
     "telemetry/reach",
     "telemetry/follow-ups",

@@ -179,9 +179,16 @@ def test_it_answers_as_the_model_in_process_does_and_both_versions_are_there(tri
 
 @pytest.mark.anyio
 async def test_the_service_serves_both_versions_and_one_stands_behind_the_other(
-    triton: Running, make_settings: Any, good: dict[str, str], until: Any, tmp_path: Path
+    triton: Running,
+    make_settings: Any,
+    good: dict[str, str],
+    until: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """By name, from one repository; a version that is taken out of it is answered for by the other."""
+    # One process has one way to reach its model; services of tests before this one had theirs in process.
+    monkeypatch.setattr("probes.plan._declared", {})
     settings = make_settings(
         backend="triton", triton_port=triton.http_port, model_dir=ROOT / "build" / "model", canary_model="triton:1"
     )

@@ -180,6 +180,7 @@ def test_it_answers_as_the_model_in_process_does_and_both_versions_are_there(tri
 @pytest.mark.anyio
 async def test_the_service_serves_both_versions_and_one_stands_behind_the_other(
     triton: Running,
+    *,
     make_settings: Any,
     good: dict[str, str],
     until: Any,

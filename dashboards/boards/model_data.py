@@ -212,6 +212,7 @@ _IN: Final = (
                 f"{total('model_image_sharpness_score_bucket', is_('le', '50.0'), by='device_type')} "
                 f"/ ({total('model_image_sharpness_score_count', by='device_type')} > 0)",
                 "{{device_type}}",
+                may_be_empty="no photos came",
             ),
         ),
         alerts=("blurred_images",),

@@ -68,11 +68,11 @@ def find_knee(steps: Sequence[Step]) -> Step:
     """Return the step with the largest power.
 
     Raises:
-        ValueError: If there is none, or none answered.
+        CannotRun: If there is none, or none answered.
     """
     best = max(steps, key=lambda step: step.power, default=None)
     if best is None or best.power <= 0:
-        raise ValueError("nothing was answered")
+        raise CannotRun("nothing was answered", "see why: inferdeck status, or the service's log")
     return best
 
 
@@ -152,10 +152,7 @@ def run_knee(model: Path, rounds: int, seconds: float, progress: Callable[[str, 
         folder = Path(scratch)
         bodies = write_bodies(folder / "bodies.jsonl")
         steps = measure_knee_steps(wrk, folder, model, bodies, rounds=rounds, seconds=seconds, progress=progress)
-    try:
-        knee = find_knee(steps)
-    except ValueError as error:
-        raise CannotRun(str(error), "see whether the service answers: inferdeck bench serve") from error
+    knee = find_knee(steps)
     return {
         "knee_rps": round(knee.rps, 1),
         "knee_connections": knee.connections,

@@ -32,9 +32,9 @@ def test_knee_is_before_times_grow_and_answers_do_not() -> None:
 
 def test_nothing_answered_is_no_knee() -> None:
     """A service that is down has none."""
-    with pytest.raises(ValueError, match="nothing was answered"):
+    with pytest.raises(CannotRun, match="nothing was answered"):
         find_knee(steps((1, 0.0, 0.0)))
-    with pytest.raises(ValueError, match="nothing was answered"):
+    with pytest.raises(CannotRun, match="nothing was answered"):
         find_knee([])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.backend import Backend, infer, pad
+from service.postprocess.confidence import softmax
 from service.recording import NO_RECORD
 from service.replayed import Stored
 
@@ -50,13 +51,9 @@ def _probabilities(backend: Backend, rows: Sequence[Sequence[int]]) -> NDArray[n
     """Return the probabilities of a batch; None if another model answered in its place."""
     ids, mask = pad(rows)
     answer = infer(backend, ids, mask, NO_RECORD, _CALL_SECONDS)
-    return None if answer.degraded else _softmax(answer.logits, backend.temperature)
-
-
-def _softmax(logits: Sequence[float] | NDArray[np.float32], temperature: float) -> NDArray[np.float64]:
-    scaled = np.asarray(logits, dtype=np.float64) / temperature
-    raised = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    return np.asarray(raised / raised.sum(axis=-1, keepdims=True))
+    if answer.degraded:
+        return None
+    return np.array([softmax(row, backend.temperature) for row in answer.logits.tolist()])
 
 
 def replay(backend: Backend, stored: Sequence[Stored]) -> tuple[dict[str, float], float] | None:
@@ -74,7 +71,7 @@ def replay(backend: Backend, stored: Sequence[Stored]) -> tuple[dict[str, float]
     if together is None or len(told) < len(stored):
         return None
     each = np.stack(told)
-    then = np.stack([_softmax(one.logits, backend.temperature) for one in stored])
+    then = np.array([softmax(one.logits, backend.temperature) for one in stored])
     differences = {"stored": float(np.abs(each - then).max()), "batch": float(np.abs(each - together).max())}
     return differences, other
 

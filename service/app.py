@@ -1,6 +1,6 @@
 """The service, put together; `create_app` is the factory that uvicorn's workers call.
 
-From outside in: recorder, the middleware of the settings, FastAPI with the one route of the contract and the contract
+From outside in: recorder, the middleware of the settings, FastAPI with the routes of the contract and the contract
 itself.
 """
 
@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import functools
 import logging
-import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
@@ -23,7 +21,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from service.backend import Backend, BackendError, OnnxBackend
-from service.canary.assemble import CanaryPart, canary_folder
+from service.canary.assemble import CanaryPart
 from service.chosen_model import load_chosen
 from service.degradation.assemble import DegradedParts
 from service.degradation.results_endpoint import PATH, results_endpoint
@@ -39,14 +37,12 @@ from service.recorder_link import RecorderLink
 from service.scheduler.assemble import priority_rule, scheduler
 from service.settings import Settings, load_settings
 from service.startup import Startup
+from service.state_folder import state_folder
 from service.worker import Worker
 
 __all__ = ["create_app", "load_model"]
 
 _log = logging.getLogger("service.app")
-
-RECORDS: Final = "service"
-"""Folder below the state folder, of dead letters and audit."""
 
 LoadModel = Callable[[Settings], Backend]
 
@@ -102,10 +98,8 @@ def _postprocess(settings: Settings) -> Postprocess:
 
 
 def _filters(settings: Settings) -> FilterChain:
-    state = os.environ.get("INFERDECK_STATE_DIR")
-    folder = settings.records_dir or (Path(state) / RECORDS if state else None)
     return open_chain(
-        folder,
+        settings.records_dir or state_folder(),
         letter_bytes=settings.dead_letter_bytes,
         audit_bytes=settings.audit_bytes,
         audit_shares=dict(settings.audit_shares.items()),
@@ -167,8 +161,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     degraded = DegradedParts(settings)
     worker.degraded = degraded.snapshot
     queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage, gate=degraded.gate)
-    place = canary_folder(settings, RECORDS)
-    canary = CanaryPart(settings, place, lambda: worker.lifecycle.backend, queues, link.batch_stage)
+    canary = CanaryPart(settings, lambda: worker.lifecycle.backend, queues, link.batch_stage)
     worker.canary = canary.versions.view
     endpoint = SentimentEndpoint(
         worker.lifecycle,

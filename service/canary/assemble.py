@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -19,21 +18,17 @@ from service.scheduler.assemble import scheduler
 from service.scheduler.batch_call import BatchStage
 from service.scheduler.dispatcher import Scheduler
 from service.settings import Settings
+from service.state_folder import state_folder
 
-__all__ = ["CanaryPart", "canary_folder"]
+__all__ = ["CanaryPart"]
 
 _TRITON = "triton:"
 
 
-def canary_folder(settings: Settings, service_folder: str) -> Path | None:
-    """Return where the state is kept, None for in memory alone.
-
-    Args:
-        settings: The settings.
-        service_folder: The service's folder below the state folder.
-    """
-    state = os.environ.get("INFERDECK_STATE_DIR")
-    return settings.canary_dir or (Path(state) / service_folder / FOLDER if state else None)
+def _folder(settings: Settings) -> Path | None:
+    """Return where the state is kept, None for in memory alone."""
+    state = state_folder()
+    return settings.canary_dir or (state and state / FOLDER)
 
 
 def _load(settings: Settings, model: str, stable: Backend) -> Backend:
@@ -53,7 +48,6 @@ class CanaryPart:
 
     Args:
         settings: The settings.
-        folder: Where the state is kept.
         stable: Returns the stable model once it is there.
         queues: The stable version's scheduler; batches are numbered, and memory is counted, together with it.
         batch_stage: Enters a stage of many rows.
@@ -62,7 +56,6 @@ class CanaryPart:
     def __init__(
         self,
         settings: Settings,
-        folder: Path | None,
         stable: Callable[[], Backend | None],
         queues: Scheduler,
         batch_stage: BatchStage,
@@ -74,7 +67,7 @@ class CanaryPart:
             flip_share=settings.canary_flip_share,
         )
         self.versions = Versions(
-            CanaryStore(folder),
+            CanaryStore(_folder(settings)),
             functools.partial(_load, settings),
             stable,
             CanaryJudge(rules),

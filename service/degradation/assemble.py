@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from service.memory_sessions import sessions
 from service.scheduler.memory import MemoryGate
 from service.service_metrics import Degraded
 from service.settings import Settings
+from service.state_folder import state_folder
 
 __all__ = ["DegradedParts"]
 
@@ -90,5 +90,5 @@ class DegradedParts:
 
 def _estimates() -> Path | None:
     """Return the file of the estimates, where there is a state folder."""
-    state = os.environ.get("INFERDECK_STATE_DIR")
-    return Path(state) / "service" / "memory.json" if state else None
+    folder = state_folder()
+    return folder and folder / "memory.json"

@@ -68,11 +68,12 @@ class CanaryPart:
         )
         self.versions = Versions(
             CanaryStore(_folder(settings)),
-            functools.partial(_load, settings),
+            functools.partial(self._loaded, settings),
             stable,
             CanaryJudge(rules),
             wanted=(settings.canary_model, settings.canary_share),
         )
+        self._working = False
         self._executor = Executor(settings.model_threads, "canary")
         self._comparing = Executor(1, "canary-compare")
         # Its rate is the stable version's, who lets it in.
@@ -82,10 +83,17 @@ class CanaryPart:
         self.route = Canary(self.versions, mine, self._comparing, settings.canary_compare_share, random.random)
 
     def start(self) -> None:
-        """Start its threads; in the service's event loop, after any fork."""
-        self._executor.start()
-        self._comparing.start()
+        """Look for a canary from now on; after any fork."""
         self.versions.start()
+
+    def _loaded(self, settings: Settings, model: str, stable: Backend) -> Backend:
+        """Return the model that a state names, with threads to run it: most services never have one."""
+        backend = _load(settings, model, stable)
+        if not self._working:
+            self._working = True
+            self._executor.start()
+            self._comparing.start()
+        return backend
 
     def stop(self) -> None:
         """Stop them, within a bounded time."""

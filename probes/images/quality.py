@@ -4,8 +4,8 @@ Measures  a verdict and the first reason of a closed set; sharpness on its compa
 Source    the encoded photo as received; decoded to grey once, a large JPEG to a half or a quarter.
 Error     a judgement by rules; `probes/images/sharpness.py` tells the scale's own. Indeterminate where a photo shows
           nothing that could be sharp, or is sharp by what may be noise alone.
-Cost      mostly decoding: 12 megapixels take 40 to 60 ms of one core, 50 of them up to 1.3 s. Memory: one byte a
-          pixel, of WebP four and of a progressive JPEG six while it is decoded; 50 megapixels at most (290 MiB), by the
+Cost      mostly decoding: 12 megapixels take 40 to 60 ms of one core (inferdeck bench images). Memory: one byte a
+          pixel, of WebP four and of a progressive JPEG six while it is decoded; 50 megapixels at most (300 MB), by the
           header, before a decoder sees it.
 Absent    a photo that was not decoded has no sharpness and no brightness; never 0.
 Explains  blurred_images -> alerts/catalogue/blurred_images.yaml

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import http.client
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
+from http.client import HTTPException
 from typing import Any
-from urllib.parse import urlsplit
+
+from _clients import ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 from inferdeck.bench.photos import blurred, encoded, exposed, scene
 
@@ -63,41 +62,21 @@ def dark(number: int) -> bytes:
     return encoded(exposed(scene(number, WIDTH, HEIGHT), 0.25, noise=2.0, seed=number))
 
 
-def send(url: str, photo: bytes, device: dict[str, str]) -> int:
-    """Send a photo on a connection of its own and return the status."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=5)
-    try:
-        connection.request("POST", "/v1/photos", photo, {"content-type": "image/jpeg", **device})
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
 @contextmanager
 def sending(url: str, mobile: Callable[[int], bytes]) -> Iterator[None]:
-    """Send photos of both kinds of device until left; what is raised is not ours to end the drill with.
+    """Send photos of both kinds of device until left.
 
     Args:
         url: Base URL of the service.
         mobile: Makes the photos of mobile devices.
     """
-    over = threading.Event()
     # made before the first one leaves: drawing takes longer than sending
     photos = [(mobile(number), sharp(number)) for number in range(SCENES)]
 
-    def run() -> None:
-        for number in count():
-            for photo, device in zip(photos[number % SCENES], (MOBILE, WEB), strict=True):
-                with suppress(Exception):
-                    send(url, photo, device)
-            if over.wait(PERIOD_SECONDS):
-                return
+    def send(number: int) -> None:
+        for photo, device in zip(photos[number % SCENES], (MOBILE, WEB), strict=True):
+            with suppress(OSError, HTTPException):  # a refused one must not cost the other kind's
+                ask(url, "POST", "/v1/photos", {"content-type": "image/jpeg", **device}, photo)
 
-    thread = threading.Thread(target=run, name="clients", daemon=True)
-    thread.start()
-    try:
+    with repeating(send, PERIOD_SECONDS):
         yield
-    finally:
-        over.set()
-        thread.join(timeout=15)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+
+from _clients import ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 SLUG = "contract_violations"
 # beside 20 requests a second of others: one client in eight has the new release
@@ -45,41 +43,9 @@ def violate(url: str, number: int) -> int:
     body = {"text": "Very good room, and the staff is friendly.", "product_id": f"ht{number % 10**8:08d}"}
     headers = {"content-type": "application/json", "x-client-release": RELEASE, "x-device-type": "app"}
     headers["user-agent"] = "ReviewApp/4.3 (Android 14)"
-    return ask(url, "POST", "/v1/sentiment", headers, json.dumps(body))
+    return int(ask(url, "POST", "/v1/sentiment", headers, json.dumps(body)))
 
 
 def scan(url: str, number: int) -> int:
     """Ask for one path that is not there and return the status."""
-    return ask(url, "GET", PATHS[number % len(PATHS)], {})
-
-
-def ask(url: str, method: str, path: str, headers: dict[str, str], body: str | None = None) -> int:
-    """Send one request on a connection of its own and return its status."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=5)
-    try:
-        connection.request(method, path, body, headers)
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-@contextmanager
-def repeating(action: Any, period_seconds: float) -> Iterator[None]:
-    """Run an action again and again in a thread until left; what it raises is not ours to end the drill with."""
-    over = threading.Event()
-
-    def run() -> None:
-        for number in count():
-            with suppress(Exception):
-                action(number)
-            if over.wait(period_seconds):
-                return
-
-    thread = threading.Thread(target=run, name="clients", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(timeout=10)
+    return int(ask(url, "GET", PATHS[number % len(PATHS)], {}))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+
+from _clients import JSON, ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 SLUG = "pii_mask_mismatch"
 WORKERS = 2
@@ -84,33 +82,5 @@ def twin_cause(stack: Any) -> Iterator[None]:
 
 def tell(url: str, number: int) -> int:
     """Send one text with personal data (made up, with right check digits) and return the status."""
-    parts = urlsplit(url)
     body = json.dumps({"text": TEXTS[number % len(TEXTS)], "product_id": "AB12345678"})
-    headers = {"content-type": "application/json", "x-device-type": "web"}
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=5)
-    try:
-        connection.request("POST", "/v1/sentiment", body, headers)
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-@contextmanager
-def repeating(action: Any, period_seconds: float) -> Iterator[None]:
-    """Run an action again and again in a thread until left; what it raises is not ours to end the drill with."""
-    over = threading.Event()
-
-    def run() -> None:
-        for number in count():
-            with suppress(Exception):
-                action(number)
-            if over.wait(period_seconds):
-                return
-
-    thread = threading.Thread(target=run, name="clients", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(timeout=10)
+    return int(ask(url, "POST", "/v1/sentiment", {**JSON, "x-device-type": "web"}, body))

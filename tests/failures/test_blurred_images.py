@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
 from probes.images.quality import judge_photo
 
 
@@ -16,12 +16,7 @@ from probes.images.quality import judge_photo
 def program() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("blurred_images.py")
-    spec = importlib.util.spec_from_file_location("blurred_images_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 @pytest.mark.parametrize("number", range(6))

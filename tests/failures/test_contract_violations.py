@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import threading
 import time
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
 from service.contract import read_request
 from service.errors import Refusal
 
@@ -23,12 +23,7 @@ Seen = list[tuple[str, str, str, bytes]]
 def load() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("contract_violations.py")
-    spec = importlib.util.spec_from_file_location("contract_violations_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
 from service.text.contract import fits_contract
 from service.text.quality import quality_reason
 
@@ -17,12 +17,7 @@ from service.text.quality import quality_reason
 def program() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("low_quality_text.py")
-    spec = importlib.util.spec_from_file_location("low_quality_text_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 @pytest.mark.parametrize("number", range(8))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
 from service.filters.audit import Audit
 from service.filters.chain import FilterChain
 from service.filters.masking import mask
@@ -19,12 +19,7 @@ from service.filters.masking import mask
 def program() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("pii_mask_mismatch.py")
-    spec = importlib.util.spec_from_file_location("pii_mask_mismatch_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 def test_each_text_holds_personal_data(program: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
 from service.backend import OnnxBackend, pad
 from service.chosen_model import TRANSFORMER_FOLDER
 from service.loading import load_onnx
@@ -24,12 +24,7 @@ LONG_LANE = 500
 def program() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("tokenizer_padding.py")
-    spec = importlib.util.spec_from_file_location("tokenizer_padding_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import threading
 import time
 from collections.abc import Iterator
@@ -14,16 +13,13 @@ from typing import Any
 
 import pytest
 
+from inferdeck.drill.program import load_module
+
 
 def load() -> Any:
     """Load the program as a module."""
     path = Path(__file__).with_name("upstream_timeout.py")
-    spec = importlib.util.spec_from_file_location("upstream_timeout_program", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module(path)
 
 
 @pytest.fixture

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import random
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+
+from _clients import JSON, ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 SLUG = "tokenizer_padding"
 # A model for which the width of a batch counts, and batches at all; long enough a wait for eight on a busy machine.
@@ -85,32 +84,18 @@ def long_text(rng: random.Random) -> str:
 @contextmanager
 def sending(url: str, texts: Texts) -> Iterator[None]:
     """Send the texts of a batch at one time, again and again, until left."""
-    over, rng = threading.Event(), random.Random(5)
+    rng = random.Random(5)
+    with ThreadPoolExecutor(BATCH) as clients:
 
-    def run() -> None:
-        with ThreadPoolExecutor(BATCH) as clients:
-            while not over.is_set():
-                batch = texts(rng)
-                with suppress(Exception):  # what a request comes to is not ours to end the drill with
-                    list(clients.map(lambda text: send(url, text), batch))
-                over.wait(PERIOD_SECONDS)
+        def send_batch(_number: int) -> None:
+            list(clients.map(lambda text: send(url, text), texts(rng)))
 
-    thread = threading.Thread(target=run, name="clients", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(timeout=20)
+        with repeating(send_batch, PERIOD_SECONDS):
+            yield
 
 
 def send(url: str, text: str) -> int:
     """Send one review on a connection of its own and return the status."""
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=10)
-    try:
-        body = json.dumps({"text": text, "product_id": "AB12345678"})
-        connection.request("POST", "/v1/sentiment", body, {"content-type": "application/json"})
-        return connection.getresponse().status
-    finally:
-        connection.close()
+    return int(
+        ask(url, "POST", "/v1/sentiment", JSON, json.dumps({"text": text, "product_id": "AB12345678"}), timeout=10)
+    )

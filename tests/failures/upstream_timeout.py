@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from itertools import count
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlsplit
+
+from _clients import JSON, ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 SLUG = "upstream_timeout"
 # failures.md: callers give up at 100 ms
@@ -51,7 +49,7 @@ def cause(stack: Any) -> Iterator[None]:
     Args:
         stack: The drill's handle on the stack.
     """
-    with repeating(lambda: ask(stack.service_url, TIMEOUT_SECONDS)):
+    with repeating(lambda _number: call(stack.service_url, TIMEOUT_SECONDS), PERIOD_SECONDS):
         yield
 
 
@@ -62,40 +60,12 @@ def twin_cause(stack: Any) -> Iterator[None]:
     Args:
         stack: The drill's handle on the stack.
     """
-    with repeating(lambda: ask(stack.service_url, PATIENT_SECONDS)):
+    with repeating(lambda _number: call(stack.service_url, PATIENT_SECONDS), PERIOD_SECONDS):
         yield
 
 
-def ask(url: str, timeout_seconds: float) -> int:
+def call(url: str, timeout_seconds: float) -> int:
     """Send one request on a connection of its own; return its status, or raise TimeoutError and hang up."""
-    parts = urlsplit(url)
     body = json.dumps({"text": "Very good room, and the staff is friendly.", "product_id": "HT20240117"})
-    headers = {"content-type": "application/json", "x-client-release": RELEASE, "x-device-type": "app"}
-    headers["user-agent"] = "ReviewApp/5.1 (Android 14)"
-    connection = http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=timeout_seconds)
-    try:
-        connection.request("POST", "/v1/sentiment", body, headers)
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
-@contextmanager
-def repeating(action: Callable[[], Any]) -> Iterator[None]:
-    """Run an action again and again in a thread until left; what it raises is not ours to end the drill with."""
-    over = threading.Event()
-
-    def run() -> None:
-        for _ in count():
-            with suppress(OSError, http.client.HTTPException):
-                action()
-            if over.wait(PERIOD_SECONDS):
-                return
-
-    thread = threading.Thread(target=run, name="clients", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(timeout=15)
+    headers = {**JSON, "x-client-release": RELEASE, "x-device-type": "app", "user-agent": "ReviewApp/5.1 (Android 14)"}
+    return int(ask(url, "POST", "/v1/sentiment", headers, body, timeout=timeout_seconds))

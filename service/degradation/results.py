@@ -107,12 +107,6 @@ class ResultStore:
         else:
             self._count("stored")
 
-    def drop(self, number: str) -> None:
-        """Take back an id that nobody was told."""
-        with contextlib.suppress(OSError):
-            (self._folder / number).unlink()
-            self._held = max(0, self._held - 1)
-
     def get(self, number: str) -> Found:
         """Return a result, or where it is."""
         if self._key is None and (self._folder / "key").exists():

@@ -8,6 +8,8 @@ A program is a Python file. In the checkout it is `tests/failures/<slug>.py`; fr
     WORKERS = 2                        # optional: worker processes of the service; 1 by default
     BACKEND = "triton"                 # optional: the model behind a real Triton; in the service's process by default
     SETTINGS = {"batch_size": "16"}    # optional: settings of the service, as INFERDECK_SERVICE_<NAME> would hold them
+    SERVICE_ENV = {"LD_LIBRARY_PATH": "{folder}/lib"}  # optional: further variables of the service, by their full names
+    EXPORTER_ENV = {"LD_LIBRARY_PATH": "{folder}/lib"}  # optional: those of the exporter
 
     def wrap(app, armed):              # runs inside the service process
         async def wrapped(scope, receive, send):
@@ -29,7 +31,9 @@ ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_
 machine is none on which it can be caused, and then the run is left out and said; or None. The programs of
 `tests/failures/silence` look like trouble and are none; AT_START = True asks for a stack that has just started.
 SIMULATED = True says that part of the cause is played and not real; such runs are scored apart. COLLECTOR = True asks
-for a stack with Jaeger in it.
+for a stack with Jaeger in it. In SERVICE_ENV and EXPORTER_ENV `{folder}` stands for the run's state folder.
+`prepare(folder)` is called with it before the stack starts, for what these variables name. `usual(stack)` is a context
+manager around all of a run, the healthy time before the cause included: what belongs to this machine, well or not.
 '''
 
 from __future__ import annotations
@@ -48,7 +52,7 @@ from inferdeck.version import ROOT, in_checkout
 
 __all__ = ["Armed", "Program", "failures_folder", "known_programs", "load_module", "read_program"]
 
-HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause", "cannot_cause")
+HOOKS = ("wrap", "cause", "twin_wrap", "twin_cause", "cannot_cause", "prepare", "usual")
 # a request must not pay for a file system call: the flag is looked at this often at most
 LOOK_SECONDS = 0.05
 # each takes 17 MiB of rows and a model; a drill's machine may have two cores
@@ -63,14 +67,15 @@ class Program:
         path: Absolute path of the file.
         slug: What triage shall name.
         sentence: First line of its docstring.
-        hooks: Those of wrap, cause, twin_wrap, twin_cause and cannot_cause that it defines.
+        hooks: Those of HOOKS that it defines.
         workers: Worker processes that the service shall have.
         healthy: Whether it is no failure: nothing may be alerted or named.
         at_start: Whether it needs a stack that has just started.
         simulated: Whether part of the cause is played, so that its runs are scored apart.
         collector: Whether the stack shall have a Jaeger that takes the exporter's spans.
         backend: What answers for the model: onnx or triton.
-        settings: Variables for the service's environment.
+        settings: Variables for the service's environment; "{folder}" in a value stands for the run's state folder.
+        exporter_env: The same for the exporter's.
     """
 
     path: Path
@@ -84,6 +89,7 @@ class Program:
     collector: bool = False
     backend: str = "onnx"
     settings: Mapping[str, str] = field(default_factory=dict)
+    exporter_env: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_script(self) -> bool:
@@ -149,7 +155,8 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         simulated=_constant(tree, "SIMULATED") is True,
         collector=_constant(tree, "COLLECTOR") is True,
         backend=_backend(tree, path),
-        settings=_settings(tree, path),
+        settings=_settings(tree, path) | _texts(tree, path, "SERVICE_ENV"),
+        exporter_env=_texts(tree, path, "EXPORTER_ENV"),
     )
 
 
@@ -182,13 +189,24 @@ def _backend(tree: ast.Module, path: Path) -> str:
 
 
 def _settings(tree: ast.Module, path: Path) -> dict[str, str]:
+    return {f"INFERDECK_SERVICE_{name.upper()}": value for name, value in _texts(tree, path, "SETTINGS").items()}
+
+
+def _texts(tree: ast.Module, path: Path, constant: str) -> dict[str, str]:
+    """Return the texts by name that a constant of the program holds; none without it.
+
+    Raises:
+        CannotRun: If it holds anything else.
+    """
     for node in tree.body:
-        if isinstance(node, ast.Assign) and any(target.id == "SETTINGS" for target in _names(node)):
+        if isinstance(node, ast.Assign) and any(target.id == constant for target in _names(node)):
             with suppress(ValueError):
                 told = ast.literal_eval(node.value)
                 if isinstance(told, dict) and all(type(word) is str for pair in told.items() for word in pair):
-                    return {f"INFERDECK_SERVICE_{name.upper()}": value for name, value in told.items()}
-            raise CannotRun(f"SETTINGS of {path.name} are no texts by name", 'write SETTINGS = {"batch_size": "16"}')
+                    return told
+            raise CannotRun(
+                f"{constant} of {path.name} are no texts by name", f'write {constant} = {{"batch_size": "16"}}'
+            )
     return {}
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from inferdeck.drill.evidence import copy_rings, hold_alive, keep_prometheus, save_json, save_metrics, save_truth
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.reports import await_report, named_slug
-from inferdeck.drill.scene import Scene, fresh_plan, open_scene, with_program
+from inferdeck.drill.scene import Scene, open_scene, planned
 from inferdeck.drill.score import Fault, credited, judge
 from inferdeck.drill.triage_call import ask
 from inferdeck.drill.watch import heard
@@ -36,6 +36,7 @@ __all__ = [
     "run_failure",
     "settle",
     "triage_and_keep",
+    "usual",
     "wait_for_alert",
 ]
 
@@ -114,17 +115,42 @@ def caused(program: Program, scene: Scene, *, twin: bool = False) -> Iterator[No
             causes.callback(scene.flag.unlink, missing_ok=True)
             scene.flag.touch(mode=0o600)
         if f"{prefix}cause" in program.hooks:
-            hook = getattr(load_module(program.path), f"{prefix}cause")
-            try:
-                # entered last of all preparations: from here on the service suffers
-                causes.enter_context(hook(scene.handle))
-            except CannotRun:
-                raise
-            except Exception as error:
-                raise CannotRun(f"the program {program.path.name} fails: {type(error).__name__}: {error}") from error
+            # entered last of all preparations: from here on the service suffers
+            _enter(causes, program, f"{prefix}cause", scene)
         if program.is_script and not twin:
             causes.enter_context(_script(program, scene))
         yield
+
+
+@contextmanager
+def usual(program: Program, scene: Scene) -> Iterator[None]:
+    """Let a program set up what belongs to the run's machine, well or not, while the body runs.
+
+    Args:
+        program: The program.
+        scene: The running stack.
+
+    Raises:
+        CannotRun: If the program fails.
+    """
+    with ExitStack() as set_up:
+        if "usual" in program.hooks:
+            _enter(set_up, program, "usual", scene)
+        yield
+
+
+def _enter(stack: ExitStack, program: Program, hook: str, scene: Scene) -> None:
+    """Enter a program's context manager.
+
+    Raises:
+        CannotRun: If the program fails.
+    """
+    try:
+        stack.enter_context(getattr(load_module(program.path), hook)(scene.handle))
+    except CannotRun:
+        raise
+    except Exception as error:
+        raise CannotRun(f"the program {program.path.name} fails: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
@@ -272,19 +298,9 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     """
     plan, say = errand.plan, errand.say
     seed = plan.seed + run
-    stack_plan = fresh_plan(
-        errand.settings,
-        errand.tools,
-        folder / "state",
-        program.workers,
-        program.backend,
-        collector=program.collector,
-        service_env=program.settings,
-    )
-    if "wrap" in program.hooks:
-        stack_plan = with_program(stack_plan, program, "wrap")
+    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", "wrap")
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)
-    with open_scene(stack_plan, traffic, say) as scene:
+    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene):
         played = _play(program, scene, folder, errand)
     keep_prometheus(folder)
     fault, answers, begin = judged(program, run, played), played["answers"], played["begin"]

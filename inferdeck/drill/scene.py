@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from inferdeck.drill.handle import StackHandle
-from inferdeck.drill.program import Program
+from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.drill.wrapping import FLAG_VARIABLE, HOOK_VARIABLE, PROGRAM_VARIABLE
 from inferdeck.errors import CannotRun
@@ -25,9 +25,11 @@ from inferdeck.stack.state import make_private_folder, only_stack
 from inferdeck.traffic import TrafficPlan
 from inferdeck.traffic_process import TrafficProcess
 
-__all__ = ["Scene", "fresh_plan", "open_scene", "sweep_leftovers", "with_program"]
+__all__ = ["Scene", "fresh_plan", "open_scene", "planned", "sweep_leftovers", "with_program"]
 
 Say = Callable[[str], None]
+# what a program writes for the folder that only the run knows
+FOLDER_WORD = "{folder}"
 
 
 @dataclass
@@ -72,6 +74,7 @@ def fresh_plan(
     *,
     collector: bool = False,
     service_env: Mapping[str, str] | None = None,
+    exporter_env: Mapping[str, str] | None = None,
 ) -> StackPlan:
     """Return a plan for a run: free ports, a fresh folder of rows beside those of other stacks.
 
@@ -82,7 +85,8 @@ def fresh_plan(
         workers: Worker processes of the service.
         backend: What answers for the model: onnx or triton.
         collector: Whether Jaeger, where it is there, takes the exporter's spans.
-        service_env: Settings of the service, as variables.
+        service_env: Settings of the service, as variables; "{folder}" stands for the state folder.
+        exporter_env: The same for the exporter.
 
     Raises:
         CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire. Or if Triton is asked for
@@ -103,7 +107,43 @@ def fresh_plan(
     # beside the rows of other stacks, in the folder that is private already
     rows = folder / f"run-{secrets.token_hex(4)}"
     plan = plan_on_free_ports(settings, tools, state_dir, rows, jaeger=collector)
-    return replace(plan, service_workers=workers, service_env=dict(service_env or {}))
+    service, exporter = (
+        {name: value.replace(FOLDER_WORD, str(state_dir)) for name, value in (told or {}).items()}
+        for told in (service_env, exporter_env)
+    )
+    return replace(plan, service_workers=workers, service_env=service, exporter_env=exporter)
+
+
+def planned(program: Program, settings: StackSettings, tools: dict[str, str], state_dir: Path, hook: str) -> StackPlan:
+    """Return the plan that a program asks for, once it has prepared what its variables name.
+
+    Args:
+        program: The program.
+        settings: Where the model is.
+        tools: Programs found.
+        state_dir: Fresh state folder of the run.
+        hook: wrap or twin_wrap: put around the service's app, where the program has it.
+
+    Raises:
+        CannotRun: As `fresh_plan` does, or if the program cannot prepare.
+    """
+    plan = fresh_plan(
+        settings,
+        tools,
+        state_dir,
+        program.workers,
+        program.backend,
+        collector=program.collector,
+        service_env=program.settings,
+        exporter_env=program.exporter_env,
+    )
+    if "prepare" in program.hooks:
+        make_private_folder(state_dir)
+        try:
+            load_module(program.path).prepare(state_dir)
+        except Exception as error:
+            raise CannotRun(f"{program.path.name} cannot prepare: {type(error).__name__}: {error}") from error
+    return with_program(plan, program, hook) if hook in program.hooks else plan
 
 
 def sweep_leftovers(

@@ -11,8 +11,8 @@ from inferdeck.drill.ear import Ear
 from inferdeck.drill.evidence import keep_prometheus, save_json, save_truth
 from inferdeck.drill.program import Program
 from inferdeck.drill.reports import named_slug
-from inferdeck.drill.run import Errand, caused, settle, triage_and_keep
-from inferdeck.drill.scene import fresh_plan, open_scene, with_program
+from inferdeck.drill.run import Errand, caused, settle, triage_and_keep, usual
+from inferdeck.drill.scene import open_scene, planned
 from inferdeck.errors import CannotRun
 from inferdeck.traffic import TrafficPlan
 
@@ -40,20 +40,10 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
         raise CannotRun(f"{program.path.name} has no healthy twin", "write twin_wrap or twin_cause")
     plan, say = errand.plan, errand.say
     wrap = "twin_wrap" if twin else "wrap"
-    stack_plan = fresh_plan(
-        errand.settings,
-        errand.tools,
-        folder / "state",
-        program.workers,
-        program.backend,
-        collector=program.collector,
-        service_env=program.settings,
-    )
-    if wrap in program.hooks:
-        stack_plan = with_program(stack_plan, program, wrap)
+    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", wrap)
     what = f"twin of {program.slug}" if twin else program.slug
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
-    with open_scene(stack_plan, traffic, say) as scene:
+    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene):
         early = [] if program.at_start else settle(scene, plan.baseline_seconds, say)
         ear = Ear(scene)
         say(f"{what} for {plan.twin_seconds:.0f} s")

@@ -106,7 +106,8 @@ def build_parts(plan: StackPlan) -> list[Part]:
             # the training's reference lies there
             "INFERDECK_SERVICE_MODEL_DIR": str(plan.model_dir),
         }
-        | _span_target(plan),
+        | _span_target(plan)
+        | plan.exporter_env,
     )
     triage = Part(
         "triage",

@@ -24,6 +24,7 @@ class StackPlan:
         tools: Path of each program of Prometheus and Jaeger that was found; what is missing is left out of the stack.
         service_middleware: `path.py:callable` or `module:callable`, inside the recorder.
         service_env: Further environment of the service.
+        exporter_env: Further environment of the exporter.
         inherit_settings: Whether the parts see the user's own INFERDECK_ variables; in drills they do not, so that
             runs are alike.
     """
@@ -42,6 +43,7 @@ class StackPlan:
     retention_size: str = "512MB"
     service_middleware: tuple[str, ...] = ()
     service_env: dict[str, str] = field(default_factory=dict)
+    exporter_env: dict[str, str] = field(default_factory=dict)
     inherit_settings: bool = True
 
     def url(self, port_setting: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from inferdeck.drill.program import Program
-from inferdeck.drill.run import judged, require_namable, settle
+from inferdeck.drill.program import Program, read_program
+from inferdeck.drill.run import judged, require_namable, settle, usual
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.errors import CannotRun
 
@@ -86,3 +86,24 @@ def test_only_what_a_runbook_names_can_be_expected() -> None:
             require_namable(slug)
         assert "event_loop_blocked" in caught.value.mend
         assert "gpu_lost" not in caught.value.mend
+
+
+def test_what_belongs_to_the_machine_is_there_until_the_run_ends(tmp_path: Path) -> None:
+    """Entered with the stack, left with it; a program without it changes nothing, one that fails is said."""
+    noted = tmp_path / "noted"
+    file = tmp_path / "p.py"
+    text = (
+        'from contextlib import contextmanager\nSLUG = "a"\n@contextmanager\ndef usual(stack):\n'
+        "    stack.write_text('there')\n    yield\n    stack.write_text('gone')\n"
+    )
+    machine: Any = SimpleNamespace(handle=noted)
+    file.write_text(text)
+    with usual(read_program(file), machine):
+        assert "there" == noted.read_text()
+    assert "gone" == noted.read_text()
+    file.write_text('SLUG = "a"\ncause = None\n')
+    with usual(read_program(file), machine):
+        assert "gone" == noted.read_text()
+    file.write_text(text.replace("stack.write_text", "stack.no_such"))
+    with pytest.raises(CannotRun, match="AttributeError"), usual(read_program(file), machine):
+        pass

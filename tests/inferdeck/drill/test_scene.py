@@ -12,7 +12,7 @@ import pytest
 from inferdeck.drill.command import run_folder
 from inferdeck.drill.handle import StackHandle
 from inferdeck.drill.program import failures_folder, known_programs, read_program
-from inferdeck.drill.scene import fresh_plan, sweep_leftovers, with_program
+from inferdeck.drill.scene import fresh_plan, planned, sweep_leftovers, with_program
 from inferdeck.errors import CannotRun
 from inferdeck.settings import load_settings
 from inferdeck.stack.embedded import EmbeddedStack
@@ -148,3 +148,41 @@ def test_a_plan_is_read_back_as_written(tmp_path: Path) -> None:
     plan = fresh_plan(load_settings(), TOOLS, tmp_path)
 
     assert plan == StackPlan.from_json(plan.to_json())
+
+
+PREPARED = """SLUG = "a"
+SETTINGS = {"batch_size": "16"}
+SERVICE_ENV = {"CARD": "{folder}/card"}
+EXPORTER_ENV = {"CARD": "{folder}/card", "LD_LIBRARY_PATH": "{folder}"}
+
+def prepare(folder):
+    (folder / "card").write_text("there before the stack is")
+
+def cause(stack):
+    ...
+"""
+
+
+def test_a_program_prepares_what_the_variables_of_service_and_exporter_name(tmp_path: Path) -> None:
+    """The folder of the run stands in their place, and what they name is there before anything starts."""
+    file = tmp_path / "p.py"
+    file.write_text(PREPARED)
+    folder = tmp_path / "state"
+
+    plan = planned(read_program(file), load_settings(), TOOLS, folder, "wrap")
+
+    assert (folder / "card").read_text()
+    told = {part.name: (part.env.get("CARD"), part.env.get("LD_LIBRARY_PATH")) for part in build_parts(plan)}
+    assert (str(folder / "card"), None) == told.pop("service")
+    assert (str(folder / "card"), str(folder)) == told.pop("exporter")
+    assert {(None, None)} == set(told.values())
+    assert "16" == plan.service_env["INFERDECK_SERVICE_BATCH_SIZE"]
+
+
+def test_a_program_that_cannot_prepare_is_said(tmp_path: Path) -> None:
+    """One line instead of a stack that lacks what the program needs."""
+    file = tmp_path / "p.py"
+    file.write_text(PREPARED.replace("(folder /", "(folder / 'nowhere' /"))
+
+    with pytest.raises(CannotRun, match=r"p\.py cannot prepare: FileNotFoundError"):
+        planned(read_program(file), load_settings(), TOOLS, tmp_path / "state", "wrap")

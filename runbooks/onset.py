@@ -10,6 +10,7 @@ import numpy as np
 from runbooks import signals
 from runbooks.disk_room import room_left
 from runbooks.evidence import Evidence, Series, Window
+from runbooks.gpu_queries import gpu_levels
 from runbooks.lives import STARTING, died, lived_through, stuck
 from runbooks.memory_queries import DUPLICATE_SESSIONS, MEMORY_SHORT
 from runbooks.rows import OUTCOMES, Floats, Rows
@@ -25,6 +26,10 @@ LEAST_WEIGHT = 3.0
 MOST_EFFECTS = 4.0
 # So many quiet bins (half a minute) end a stretch: what follows is another incident.
 QUIET_BINS = 6.0
+# Three in a hundred requests.
+LEAST_SHARE = 0.03
+# A share of few requests wobbles by chance: two standard deviations of it are no effect.
+CHANCE_DEVIATIONS = 2.0
 # An incident that ended longer ago than this is history, not what is asked about.
 RECENT_SECONDS = 60.0
 # A worker's death counts as an incident for so long.
@@ -106,13 +111,13 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if starting:
         yield Signal("service starting", edges, _highest(starting, edges), 0.5)
     yield from _disk_signals(evidence, edges)
-    yield from _memory_signals(evidence, edges)
+    yield from _device_signals(evidence, edges)
     latency = evidence.get(signals.LATENCY_BUCKET)
     if latency and evidence.rows is None:
-        yield Signal("slow share (histogram)", edges, _slow_histogram(latency, edges), 0.03)
+        yield _share_signal("slow share (histogram)", edges, *_slow_histogram(latency, edges), "prometheus")
     requests = evidence.get(signals.REQUESTS)
     if requests and evidence.rows is None:
-        yield Signal("failed share (counter)", edges, failed_share_over(requests, edges), 0.03)
+        yield _share_signal("failed share (counter)", edges, *failed_share_over(requests, edges), "prometheus")
     if evidence.rows is not None:
         yield from _row_signals(evidence, evidence.rows, edges)
 
@@ -128,7 +133,7 @@ def _disk_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
         yield Signal(f"no room for {folder}", edges, _highest([none_left], edges), 0.5)
 
 
-def _memory_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
+def _device_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
     twice = evidence.get(DUPLICATE_SESSIONS)
     if twice:
         # A process that has a model never needs it a second time: one is far beyond what is usual.
@@ -137,6 +142,8 @@ def _memory_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
     if short:
         # One in five seconds: a device that was sized for its batches refuses none.
         yield Signal("requests without memory, a second", edges, _rate(short, edges), 0.2)
+    for name, level, effect in gpu_levels(evidence):
+        yield Signal(name, edges, _highest([level], edges), effect)
 
 
 def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:
@@ -152,13 +159,26 @@ def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Sign
         count, _ = np.histogram(rows.end_s[mask], edges)
         share = np.full(len(count), np.nan)
         np.divide(count, ended, out=share, where=ended > 0)
-        yield Signal(name, edges, share, 0.03, "ring")
+        yield _share_signal(name, edges, share, ended, "ring")
     if rows.rings:
         # A status page comes every second; 2.5 s without one is silence.
         last = max(ring.last_sign_s for ring in rows.rings)
         yield Signal("no sign of life", edges, np.where(edges[:-1] > last + 2.5, 1.0, 0.0), 0.5, "ring")
         yield Signal("requests that stay", edges, _staying(rows, edges), 0.25, "ring")
         yield Signal("worker died", edges, _deaths(rows, window=evidence.window, edges=edges), 0.5, "ring")
+
+
+def _share_signal(name: str, edges: Floats, share: Floats, ended: Floats, source: str) -> Signal:
+    """Return the signal of a share, whose smallest effect is three in a hundred, or more where chance does more.
+
+    Two kinds of requests, one of them slow, make the slow share of a healthy service wobble as a binomial does.
+    """
+    known = ~np.isnan(share)
+    effect = LEAST_SHARE
+    if known.any():
+        usual, each = float(np.quantile(share[known], 0.2)), float(np.median(ended[known]))
+        effect = max(effect, CHANCE_DEVIATIONS * float(np.sqrt(max(usual * (1.0 - usual), 0.0) / max(each, 1.0))))
+    return Signal(name, edges, share, effect, source)
 
 
 def _staying(rows: Rows, edges: Floats) -> Floats:
@@ -205,7 +225,7 @@ def _rate(series: tuple[Series, ...], edges: Floats) -> Floats:
     return np.asarray(values / np.diff(edges))
 
 
-def _slow_histogram(series: tuple[Series, ...], edges: Floats) -> Floats:
+def _slow_histogram(series: tuple[Series, ...], edges: Floats) -> tuple[Floats, Floats]:
     usual = signals.quantile(signals.histogram(series, edges[0], edges[-1]), 0.5) or 0.0
     bounds = sorted({float(one.labels.get("le", "inf")) for one in series})
     limit = next((bound for bound in bounds if bound >= 3 * usual), float("inf"))
@@ -219,7 +239,7 @@ def _slow_histogram(series: tuple[Series, ...], edges: Floats) -> Floats:
             every += _rate((one,), edges)
     share = np.full(len(every), np.nan)
     np.divide(every - fast, every, out=share, where=every > 0)
-    return np.asarray(share)
+    return share, every * np.diff(edges)
 
 
 def _stretch(signal: Signal, until: float) -> tuple[float, float, float] | None:

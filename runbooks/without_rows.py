@@ -73,8 +73,8 @@ def symptoms(evidence: Evidence) -> list[dict[str, Any]]:
     return [one for one in found if one is not None]
 
 
-def failed_share_over(series: Iterable[Series], edges: Floats) -> Floats:
-    """Return the share of failed requests per bin, NaN where none ended.
+def failed_share_over(series: Iterable[Series], edges: Floats) -> tuple[Floats, Floats]:
+    """Return the share of failed requests per bin, NaN where none ended, and how many ended.
 
     Args:
         series: Of the counter of requests.
@@ -90,7 +90,7 @@ def failed_share_over(series: Iterable[Series], edges: Floats) -> Floats:
             failed += grown
     share = np.full(len(every), np.nan)
     np.divide(failed, every, out=share, where=every > 0)
-    return share
+    return share, every
 
 
 def _symptom(name: str, layer: str, now: float, before: float | None, *, text: str, query: str) -> dict[str, Any]:

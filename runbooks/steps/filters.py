@@ -200,8 +200,15 @@ def _process_computing(evidence: Evidence, kind: _Kind | None, step: str) -> Ste
     cpu, query = evidence.get(signals.CPU), f"rate({signals.CPU}[1m])"
     since, until = evidence.window.incident
     begin, end = evidence.window.baseline
-    if cpu is None or kind is None or end - begin < 20.0 or kind.excess_s < LEAST_BUSY * (until - since):
+    if cpu is None or kind is None or kind.excess_s < LEAST_BUSY * (until - since):
         return StepResult(f"filters.{step}", None, "prometheus", query, "too little to tell it from the usual CPU time")
+    if end - begin < 20.0:
+        # Without a healthy time there is an upper bound: all that the process computed, whatever for.
+        most = signals.increase(cpu, since, until)
+        if most >= kind.excess_s:
+            return StepResult(f"filters.{step}", None, "prometheus", query, "no healthy time to compare with")
+        text = f"at most {most:.1f} s of CPU for {kind.excess_s:.1f} s more in front of the model"
+        return StepResult(f"filters.{step}", most / kind.excess_s, "prometheus", query, text)
     before = signals.increase(cpu, begin, end) / (end - begin)
     more = signals.increase(cpu, since, until) - before * (until - since)
     text = f"{more:.1f} s of CPU more than usual for {kind.excess_s:.1f} s more in front of the model"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from runbooks.evidence import Evidence, Window
@@ -103,3 +104,21 @@ def test_requests_that_stay_begin_the_incident_and_keep_it_going(world: Callable
     assert (here.until, "requests that stay") == (kept.ended, kept.signal)
     receiving = (replace(one, stage="network.receive") for one in stay)
     assert window(*receiving).onset is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("share", "rate"), [(0.05, 20.0), (0.3, 20.0), (0.5, 20.0), (0.38, 3.0)])
+def test_two_kinds_of_requests_of_different_speed_are_no_incident(
+    world: Callable[..., Any], share: float, rate: float, seed: int
+) -> None:
+    """A share of requests that has always been slow wobbles from bin to bin by chance: nothing began."""
+    here = world(rate=rate, seed=seed)
+    evidence, _ = gather(here.sources(), here.until - 900.0, here.until)
+    rows = evidence.rows
+    assert rows is not None
+    late = np.random.default_rng(seed).random(len(rows)) < share
+    duration = np.where(late, rows.duration_s + 0.15, rows.duration_s)
+    rows = replace(rows, duration_s=duration)
+    evidence = replace(evidence, rows=rows)
+
+    assert None is find_window(evidence.at(replace(evidence.window, known=first_known(evidence)))).onset

@@ -75,7 +75,7 @@ def test_the_failed_share_is_unknown_where_nothing_ended() -> None:
     """No requests are not no failures."""
     series = [rising(0, 4, outcome="ok"), rising(0, 1, outcome="error")]
 
-    share = failed_share_over(series, np.arange(0.0, 201.0, 5.0))
+    share, _ = failed_share_over(series, np.arange(0.0, 201.0, 5.0))
 
     assert np.isnan(share[0])
     assert pytest.approx(0.2) == share[-1]

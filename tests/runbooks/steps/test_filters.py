@@ -146,6 +146,21 @@ def test_middleware_around_the_stage_counts_and_its_cpu_is_the_processes(
     assert filters.computing_share(evidence(rows)).value is None
 
 
+def test_a_wait_is_told_from_computing_also_without_a_healthy_time(
+    requests: Callable[..., Any], evidence: Callable[..., Evidence], growing: Callable[..., Any]
+) -> None:
+    """All CPU seconds of the process are an upper bound of what the filters burned: far fewer, and they wait."""
+
+    def share(during: float) -> float | None:
+        known = evidence(requests(backtracking(place="middleware")), {signals.CPU: (growing({}, 0.1, during),)})
+        begin = known.window.incident[0] - 5.0
+        value = filters.computing_share(replace(known, window=replace(known.window, known=begin, since=begin))).value
+        return None if value is None else float(value)
+
+    assert 0.0 < (share(0.01) or 0.0) < 0.35
+    assert share(2.0) is None
+
+
 def test_the_wait_for_a_body_is_no_filter(requests: Callable[..., Any], evidence: Callable[..., Evidence]) -> None:
     """A kind of phone with a slow uplink is not held up by us."""
 

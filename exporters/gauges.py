@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from exporters.follow import Followed
@@ -48,8 +48,10 @@ def service_gauges(followed: Iterable[Followed], unreadable: int, now_unix_ns: i
             gauges[name] = {(): sum(values)}
     if used := [share for status in statuses if (share := _descriptors_used(status)) is not None]:
         gauges["runtime_file_descriptors_used_ratio"] = {(): max(used)}
-    if standing := _standing(statuses):
+    if standing := _standing(statuses, "standing", ("lock", "call")):
         gauges["runtime_standing_threads"] = standing
+    if tasks := _standing(statuses, "standing_tasks", ("lock", "await")):
+        gauges["runtime_standing_tasks"] = tasks
     if waits := [wait for status in statuses if (wait := _executor_wait(status)) is not None]:
         gauges["runtime_executor_wait_seconds"] = {(): max(waits)}
     gauges["runtime_heartbeat_age_seconds"] = _heartbeats(statuses, now_unix_ns)
@@ -92,14 +94,14 @@ def _executor_wait(status: Mapping[str, Any]) -> float | None:
     return number(told.get("wait_s")) if isinstance(told, Mapping) else None
 
 
-def _standing(statuses: Iterable[Mapping[str, Any]]) -> dict[Labels, float]:
-    """Return how many threads stand still beside a request that does not end, summed over the workers that tell."""
+def _standing(statuses: Iterable[Mapping[str, Any]], part: str, kinds: Sequence[str]) -> dict[Labels, float]:
+    """Return how many threads or tasks stand still beside a request that does not end, summed over workers."""
     counts: dict[Labels, float] = {}
     for status in statuses:
-        told = status.get("standing")
+        told = status.get(part)
         if not isinstance(told, Mapping):
             continue
-        for waits in ("lock", "call"):
+        for waits in kinds:
             if (count := number(told.get(waits))) is not None:
                 counts[(waits,)] = counts.get((waits,), 0.0) + count
     return counts

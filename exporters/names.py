@@ -253,6 +253,14 @@ _RUNTIME = (
         source="status page",
     ),
     Metric(
+        "runtime_standing_tasks",
+        "gauge",
+        "tasks",
+        "Tasks of asyncio that have awaited at one place for 5 s while a request is that old, by what they await.",
+        labels={"waits": ("lock", "await")},
+        source="status page",
+    ),
+    Metric(
         "runtime_executor_wait_seconds",
         "gauge",
         "seconds",

@@ -36,6 +36,7 @@ from probes.process_usage import ProcessUsage
 from probes.record import Record
 from probes.ringfile import open_anonymous, open_ring
 from probes.settings import Identity, RecorderSettings
+from probes.standing_tasks import StandingTasks
 from probes.standstill import Standstill
 from probes.writer import RingWriter
 
@@ -78,6 +79,7 @@ class Recorder:
         self._process = ProcessUsage()
         self._cpu_limits = CpuLimits()
         self._standstill = Standstill()
+        self._tasks = StandingTasks()
         self._executor = ExecutorWait()
         self._phases = {"import": max(0.0, time.time() - psutil.Process().create_time())}
         self._phase = "starting"
@@ -329,6 +331,7 @@ class Recorder:
                 self._guard("executor", lambda: status.update(self._executor.reading(loop)))
                 writer = intake.writer
                 self._guard("standstill", lambda: status.update(self._standstill.reading(_oldest_s(writer))))
+                self._guard("standing_tasks", lambda: status.update(self._tasks.reading(loop, _oldest_s(writer))))
         status["probe_failures"] = dict(self._failures)
         return status
 
@@ -343,6 +346,7 @@ class Recorder:
         self._process = ProcessUsage()
         self._cpu_limits = CpuLimits()
         self._standstill = Standstill()
+        self._tasks = StandingTasks()
         self._executor = ExecutorWait()
         if intake is not None:
             # The lock lives until every copy of the descriptor is closed: a child that kept it would make a dead parent

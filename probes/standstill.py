@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from probes.event_loop import format_stack
 
-__all__ = ["OLD_REQUEST_S", "Standstill", "waits_for"]
+__all__ = ["OLD_REQUEST_S", "STILL_S", "Standstill", "waits_for"]
 
 OLD_REQUEST_S: Final = 5.0
 STILL_S: Final = 5.0

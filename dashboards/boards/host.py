@@ -249,6 +249,7 @@ HOST: Final = (
         queries=(
             Query(f"sum({pick('runtime_threads')})", "threads"),
             Query(f"sum by (waits) ({pick('runtime_standing_threads')})", "standing: {{waits}}"),
+            Query(f"sum by (waits) ({pick('runtime_standing_tasks')})", "standing tasks: {{waits}}"),
         ),
         alerts=("worker_deadlock", "thread_pool_exhausted"),
         width=6,

@@ -13,7 +13,15 @@ from runbooks.evidence import Evidence, StepResult
 from runbooks.lives import stuck
 from runbooks.rows import Episode, OpenRequest
 
-__all__ = ["calls_standing", "ended_share", "lock_places", "locks_standing", "one_stage", "stuck_requests"]
+__all__ = [
+    "calls_standing",
+    "ended_share",
+    "lock_places",
+    "locks_standing",
+    "one_stage",
+    "stuck_requests",
+    "tasks_at_locks",
+]
 
 _OPEN: Final = "ring files: open slots"
 _PAGES: Final = "status pages: standing"
@@ -100,3 +108,21 @@ def locks_standing(evidence: Evidence) -> StepResult:
     if not values:
         return StepResult(step, None, "prometheus", query, "not known here")
     return StepResult(step, max(values), "prometheus", query, f"up to {max(values):.0f} threads")
+
+
+def tasks_at_locks(evidence: Evidence) -> StepResult:
+    """Return how many coroutines of one worker await a lock of asyncio that nobody has got for 5 s."""
+    step, query, until = "standstill.tasks_at_locks", "status pages: standing_tasks", evidence.window.until
+    rings = evidence.rows.rings if evidence.rows is not None else ()
+    parts = [ring.status.get("standing_tasks") for ring in rings if ring.started_s <= until]
+    told = [part for part in parts if isinstance(part, Mapping)]
+    worst = max(told, key=lambda one: int(one.get("lock") or 0), default=None)
+    if worst is None:
+        return StepResult(step, None, "ring", query, "no status page tells of its tasks")
+    places = [
+        f"{one['tasks']} at {Episode(0.0, 0.0, tuple(str(line) for line in one['stack'])).frame}"
+        for one in worst.get("places") or ()
+        if isinstance(one, Mapping) and one.get("waits") == "lock" and one.get("stack")
+    ]
+    value = float(worst.get("lock") or 0)
+    return StepResult(step, value, "ring", query, "; ".join(places) or "none awaits a lock for so long")

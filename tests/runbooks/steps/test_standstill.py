@@ -99,3 +99,25 @@ def test_each_step_says_so_when_it_cannot_see(name: str) -> None:
     assert found.value is None
     assert found.detail
     assert f"standstill.{name}" == found.step
+
+
+def test_coroutines_at_a_lock_that_is_never_given_back_are_a_deadlock_without_any_thread(
+    world: Callable[..., Any],
+) -> None:
+    """No thread stands; the line of code that awaits is named. One that awaits alone, or something else, is none."""
+
+    def with_tasks(count: int, waits: str) -> Evidence:
+        place = {"waits": waits, "tasks": count, "stack": ["/srv/app/ledger.py:7 book"], "still_s": 9.0}
+        tasks = {"lock": 0, "await": 0, "places": [place], waits: count}
+        evidence = known(world)
+        assert evidence.rows is not None
+        [ring] = evidence.rows.rings
+        ring = replace(ring, status={**ring.status, "standing_tasks": tasks})
+        series = {**(evidence.series or {}), STANDING: ()}
+        return replace(evidence, series=series, rows=replace(evidence.rows, rings=(ring,)))
+
+    assert "3 at app/ledger.py:7 book" == standstill.tasks_at_locks(with_tasks(3, "lock")).detail
+    assert judged(with_tasks(3, "lock")).nameable
+    assert not judged(with_tasks(1, "lock")).nameable
+    assert not judged(with_tasks(9, "await")).nameable
+    assert standstill.tasks_at_locks(known(world)).value is None

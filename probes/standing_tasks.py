@@ -4,11 +4,11 @@ Measures  once a request has been in flight for 5 s: the asyncio tasks that have
           chain of coroutines down to it, and whether it is a lock that nobody has got meanwhile.
 Source    asyncio.all_tasks() and each task's chain of awaits, every 2.5 s on the loop itself.
 Error     how long a task stands is known to 2.5 s. A lock whose waiters give up after a time seems to move.
-Cost      about 5 us for each task of the loop every 2.5 s, only while a request is that old.
+Cost      about 10 us for each of 512 tasks at most every 2.5 s, only while a request is that old.
 Absent    without an old request, or on a loop that does not come to look (event_loop_blocked). Tasks that no request
           waits in are left out, unless they wait for an asyncio.Lock.
 Explains  worker_deadlock, request_stuck
-Memory    2,048 tasks; the page shows 4 places, with 10 lines each, never the value of a variable. One frame of each
+Memory    512 tasks; the page shows 4 places, with 10 lines each, never the value of a variable. One frame of each
           task is held from look to look while a request is that old: only so it is sure to be the same wait.
 """
 
@@ -26,7 +26,7 @@ from probes.standstill import OLD_REQUEST_S, STILL_S
 __all__ = ["StandingTasks"]
 
 LOOK_S: Final = 2.5
-MOST_TASKS: Final = 2048
+MOST_TASKS: Final = 512
 MOST_CHAIN: Final = 64
 SHOWN: Final = 4
 FRAMES: Final = 10

@@ -10,6 +10,7 @@ import numpy as np
 from runbooks.canary_queries import CANARY_QUERIES
 from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
+from runbooks.gpu_queries import GPU_QUERIES
 from runbooks.memory_queries import MEMORY_QUERIES
 from runbooks.rows import Floats
 from runbooks.triton_queries import TRITON_QUERIES
@@ -172,6 +173,7 @@ QUERIES: Final = (
     *CLUSTER_QUERIES,
     *TRITON_QUERIES,
     *MEMORY_QUERIES,
+    *GPU_QUERIES,
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from typing import Final
 
 from exporters.gauges import Gauges
 from exporters.gpu.reading import Absent, Card, CardProcess, Snapshot
@@ -11,6 +12,9 @@ from exporters.names_gpu import CARD_STATES, OWNERS, PROCESS_LIMIT
 from exporters.totals import Labels
 
 __all__ = ["gpu_gauges"]
+
+# A service's model that Triton serves is in a process of Triton's: on a card whose service is known, they are its own.
+_TRITON: Final = frozenset({"tritonserver", "triton_python_backend_stub"})
 
 
 def gpu_gauges(snapshot: Snapshot, own_pids: Collection[int] | None) -> Gauges:
@@ -67,7 +71,7 @@ def _put_processes(gauges: Gauges, card: Card, own_pids: Collection[int] | None,
 def _owner(process: CardProcess, own_pids: Collection[int] | None) -> str:
     if own_pids is None:
         return "unknown"
-    return "own" if process.pid in own_pids else "other"
+    return "own" if process.pid in own_pids or process.name in _TRITON else "other"
 
 
 def _programs(cards: Iterable[Card]) -> set[str]:

@@ -141,6 +141,8 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         raise CannotRun(f"{path.name}, line {error.lineno}: {error.msg}", "mend the program") from error
     defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     defined |= {target.id for node in tree.body if isinstance(node, ast.Assign) for target in _names(node)}
+    # hooks that several programs share stand in a helper beside them
+    defined |= {one.asname or one.name for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names}
     slug = expect or _constant(tree, "SLUG")
     if not isinstance(slug, str) or not slug:
         raise CannotRun(f"{path.name} does not say what it causes", "add SLUG = '...' or give --expect SLUG")

@@ -146,3 +146,10 @@ def test_every_program_of_the_checkout_names_its_file() -> None:
         assert program.sentence
         # a failure of wrap and cause may have a twin of one of them
         assert program.hooks & {"twin_wrap", "twin_cause"}
+
+
+def test_hooks_may_come_from_a_helper_beside_the_program(tmp_path: Path) -> None:
+    """Imported by name, they are the program's own; the rest of what it imports is none."""
+    program = read_program(write(tmp_path, 'from _card import prepare, usual, show\nSLUG = "gpu_lost"\ncause = show\n'))
+
+    assert {"prepare", "usual", "cause"} == program.hooks

@@ -75,10 +75,23 @@ class Journal:
             self._start()
         return True
 
+    def write(self, document: Document) -> bool:
+        """Write a document now, in this thread; for who may wait, and never beside `put`.
+
+        Returns:
+            False when it could not be written; what was lost is told by the next one that can be.
+        """
+        before = self.lost
+        self._write_one(lambda: document)
+        return self.lost == before
+
     def close(self) -> None:
         """Write what waits, within two seconds, and end."""
         thread = self._thread
         if thread is None:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
             return
         with contextlib.suppress(queue.Full):
             self._waiting.put(None, timeout=_SHUTDOWN_SECONDS)

@@ -125,8 +125,10 @@ def _text_in(body: bytes) -> str | None:
         document = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    text = document.get("text") if isinstance(document, Mapping) else None
-    return text if isinstance(text, str) else None
+    if not isinstance(document, Mapping):
+        return None
+    # of a review, or of a message of the stream
+    return next((text for name in ("text", "utterance") if isinstance(text := document.get(name), str)), None)
 
 
 def _files(folder: Path) -> list[Path]:

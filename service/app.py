@@ -20,6 +20,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
+from service.artifacts import REFERENCE_FILE
 from service.backend import Backend, BackendError, OnnxBackend
 from service.canary.assemble import CanaryPart
 from service.chosen_model import load_chosen
@@ -33,7 +34,7 @@ from service.photos import PhotoEndpoint, PhotoLimits
 from service.plugins import load_middleware
 from service.postprocess.confidence import InProcess, Postprocess
 from service.predict import Predictor
-from service.recorder_link import RecorderLink
+from service.recorder_link import RecorderLink, publish_reference
 from service.scheduler.assemble import priority_rule, scheduler
 from service.settings import Settings, load_settings
 from service.startup import Startup
@@ -64,6 +65,8 @@ class _NamedRoute(Route):
 def load_model(settings: Settings) -> Backend:
     """Load the model that the settings name, and say so where its training cleaned texts otherwise than this code."""
     backend, artifacts = load_chosen(settings)
+    if settings.recorder:
+        publish_reference(artifacts.folder / REFERENCE_FILE)
     if not artifacts.cleaning_matches:
         _log.warning("the model was trained with other cleaning than this code's; mend: inferdeck train")
     return backend if settings.backend == "onnx" else _behind_triton(backend, settings)

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Final
 
 from fastapi import FastAPI
 
 from probes import Identity, Record, Recorder, attach, batch_stage, current, define_stage
+from probes.folder import prepare_folder
 from probes.plan import FIXED_INDEX
+from probes.private_file import write_private
+from probes.settings import default_ring_dir
 from probes.span_ids import stage_salt, stage_span_id
 from service.lifecycle import Phase
 from service.recording import NO_RECORD, Attribute, RequestRecord, StageHandle
 
-__all__ = ["RecorderLink", "define_stages", "drift_of", "traceparent"]
+__all__ = ["RecorderLink", "define_stages", "drift_of", "publish_reference", "traceparent"]
 
+_log = logging.getLogger("service.recorder_link")
+
+SERVICE: Final = "sentiment"
 _NOTHING: Final[Mapping[str, float]] = {}
 _SPAN_ID: Final = FIXED_INDEX["span_id"]
 
@@ -116,6 +124,24 @@ def drift_of(control: Mapping[str, Any]) -> Mapping[str, float]:
     return {"data_drift_score": float(score), "confidence_weight": float(weight)}
 
 
+def publish_reference(reference: Path, ring_dir: Path | None = None) -> None:
+    """Lay what the training's texts looked like beside the rows, for an exporter that has no folder of models.
+
+    Without it nothing but the drift is missing: a file that cannot be read or written is said, and the service goes on.
+
+    Args:
+        reference: The file beside the model that answers, some 75 kB.
+        ring_dir: Folder of the rows; by default the service's.
+    """
+    folder = ring_dir or default_ring_dir(SERVICE)
+    try:
+        content = reference.read_bytes()
+        prepare_folder(folder)
+        write_private(folder / reference.name, content)
+    except OSError as error:
+        _log.warning("the exporter is not told what the model was trained on: %s", error)
+
+
 class RecorderLink:
     """A recorder that may be absent.
 
@@ -131,7 +157,7 @@ class RecorderLink:
         self._recorder: Recorder | None = None
         if enabled:
             define_stages(triton=triton)
-            self._recorder = attach(app, service="sentiment", identity=Identity(build=build, config=config))
+            self._recorder = attach(app, service=SERVICE, identity=Identity(build=build, config=config))
 
     def record(self) -> RequestRecord:
         """Return the row of the request that runs in this context, or what takes its place."""

@@ -34,6 +34,7 @@ class DriftWatch:
     def __init__(self, settings: ExporterSettings, clock: Callable[[], float]) -> None:
         self._holds_seconds = _HOLDS_LOOKS * settings.drift_seconds
         self._failed = False
+        self._model_dir = settings.model_dir
         self.monitor: DriftMonitor | None = None
         if settings.drift:
             self.monitor = DriftMonitor(
@@ -64,7 +65,12 @@ class DriftWatch:
         Args:
             ring_dir: Where the services record.
         """
-        if self.monitor is None or not self.monitor.look() or not ring_dir.is_dir():
+        if self.monitor is None:
+            return
+        # What the running service was trained on lies beside its rows; the folder of models may hold a later training.
+        told = ring_dir / REFERENCE_NAME
+        self.monitor.path = told if told.is_file() else self._model_dir / REFERENCE_NAME
+        if not self.monitor.look() or not ring_dir.is_dir():
             return
         found = self.monitor.control()
         if found is None:

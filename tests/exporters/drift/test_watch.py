@@ -60,3 +60,17 @@ def test_switched_off_it_takes_and_shows_nothing(tmp_path: Path) -> None:
     watch.look(tmp_path)
     assert ([], {}, "off") == (watch.taps, watch.gauges(), watch.note)
     assert {} == read_control(tmp_path)
+
+
+def test_what_the_running_service_was_trained_on_goes_before_the_folder_of_models(tmp_path: Path) -> None:
+    """An exporter in another container sees only the rows' folder; when the file goes, the model's counts again."""
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    np.savez(rows / REFERENCE_NAME, **{"number:tokens": np.arange(100.0), "number:confidence": np.arange(100.0)})  # type: ignore[arg-type]
+    watch = DriftWatch(settings(tmp_path), iter(range(0, 100, 2)).__next__)
+    watch.look(rows)
+    assert "on, 2 features" == watch.note
+
+    (rows / REFERENCE_NAME).unlink()
+    watch.look(rows)
+    assert "on, 1 features" == watch.note

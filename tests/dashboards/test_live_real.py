@@ -53,6 +53,7 @@ EMPTY = {
     "gpu/power",
     "gpu/xid",
     "gpu/owners",
+    "gpu/room",
     "gpu/throttle",
     "gpu/kernels",
     "model-data/confidence-day",

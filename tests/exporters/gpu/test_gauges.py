@@ -61,6 +61,16 @@ def test_memory_of_the_service_is_told_from_that_of_others(look: Callable[[str],
     assert 3.0 == samples["gpu_ecc_errors_total", (("ecc", "corrected"), ("gpu", "0"))]
 
 
+def test_the_model_in_triton_is_the_services_own() -> None:
+    """Its server and its stubs hold the service's model, and are no workers of it; nobody else is."""
+    processes = (CardProcess(7, "tritonserver", GIB), CardProcess(8, "triton_python_backend_stub", 2 * GIB))
+    card = Card("0", "card", "ok", {"processes": {}}, (*processes, CardProcess(9, "train", 4 * GIB)))
+    samples = shown(Snapshot("ok", "580", (card,)), {4001})
+
+    held = {dict(labels)["process"]: dict(labels)["owner"] for name, labels in samples if "process_memory" in name}
+    assert {"tritonserver": "own", "triton_python_backend_stub": "own", "train": "other"} == held
+
+
 def test_without_a_service_nobody_is_called_a_stranger(look: Callable[[str], str]) -> None:
     """The exporter of a card alone does not know whose processes there are, and says that."""
     samples = shown(snapshot(look(H200)))

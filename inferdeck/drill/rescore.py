@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.baselines import baseline_verdicts
 from inferdeck.drill.clean_score import is_proven, not_clean
 from inferdeck.drill.command import summary
 from inferdeck.drill.evidence import copy_data_folder, hold_alive, read_json
@@ -150,11 +151,15 @@ def _read_truth(path: Path) -> tuple[str, dict[str, Any]]:
 
 
 def _ask_again(folder: Path, truth: dict[str, Any], alert: str | None, program: str) -> dict[str, Any]:
-    """Return what today's triage says about kept rows and metrics, `told` the alert and `blind`."""
+    """Return what today's triage says about kept rows and metrics, `told` and `blind`, and what simpler methods say."""
     rings, at, asked = folder / "rings", truth["at_unix"], truth["asked_unix"]
     with replayed_prometheus(folder / "prometheus", program) as url, hold_alive(rings, truth["rings_alive"]):
         told = ask(url, rings, at, alert, lambda: asked) if alert else None
-        return {"told": told, "blind": ask(url, rings, at, None, lambda: asked)}
+        answers = {"told": told, "blind": ask(url, rings, at, None, lambda: asked)}
+        begin = truth.get("effect_begin_unix")
+        # a clean time has no onset, and the first evidence did not tell it
+        simpler = baseline_verdicts(url, begin, at, read_json(folder / "alerts.json")) if begin is not None else {}
+        return answers | {"baselines": simpler}
 
 
 def _fault(folder: Path, truth: dict[str, Any], program: str, say: Say) -> Fault:
@@ -166,7 +171,8 @@ def _fault(folder: Path, truth: dict[str, Any], program: str, say: Say) -> Fault
     told, blind = (judge(answers[name], fault.slug) for name in ("told", "blind"))
     say(f"{folder.name}, {fault.slug}: {told.verdict or 'nothing'} (told only the time: {blind.verdict or 'nothing'})")
     # the time is the recorded one, and belongs to a verdict
-    return replace(fault, named_s=None if told.abstained else fault.named_s, told=told, blind=blind)
+    named_s = None if told.abstained else fault.named_s
+    return replace(fault, named_s=named_s, told=told, blind=blind, baselines=answers["baselines"])
 
 
 def _silence(folder: Path, truth: dict[str, Any], kind: str, program: str, say: Say) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.baselines import baseline_verdicts
 from inferdeck.drill.evidence import copy_rings, hold_alive, keep_prometheus, save_json, save_metrics, save_truth
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.reports import await_report, named_slug
@@ -338,6 +339,7 @@ def judged(program: Program, run: int, played: dict[str, Any]) -> Fault:
         told=told,
         blind=judge(answers["blind"], slug),
         fired_before=tuple(sorted({str(event["alertname"]) for event in played["early"]})),
+        baselines=played["baselines"],
     )
 
 
@@ -353,6 +355,7 @@ def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[
         say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
         # the failure is still on: triage sees what a person called at this moment would see
         answers = triage_and_keep(scene, folder, time.time(), fired[0] if fired else None)
+        simpler = baseline_verdicts(scene.plan.url("prometheus_port"), begin, answers["at_unix"], scene.watch.timeline)
         triage_url = scene.plan.url("triage_port")
         started = await_report(triage_url, program.slug, REPORT_SECONDS) if fired else None
     if started is not None:
@@ -366,7 +369,8 @@ def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[
         "ready_at_end": _health(scene),
         "report_names": named_slug(started) if started else None,
     }
-    return {"begin": begin, "early": early, "fired": fired, "answers": answers, "measured": measured}
+    found = {"begin": begin, "early": early, "fired": fired, "answers": answers, "measured": measured}
+    return found | {"baselines": simpler}
 
 
 def _health(scene: Scene) -> dict[str, bool]:

@@ -6,10 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Fault", "Judgement", "credited", "judge", "missed", "scores"]
+__all__ = ["METHODS", "Fault", "Judgement", "confusion", "credited", "judge", "missed", "scores", "wilson"]
 
 # from here on a verdict counts as confident: a wrong one would send somebody the wrong way
 CONFIDENT = 0.5
+# two-sided 95% of the normal distribution
+CERTAIN = 1.959964
+# Simpler methods beside triage: inferdeck/drill/baselines.py.
+METHODS = ("largest_z", "first_alert", "baro")
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class Fault:
         detect_s: Seconds from the effect's begin to the first matching alert, None when none fired.
         named_s: Seconds from the effect's begin to the verdict, None when there was none.
         fired_before: Alerts that fired before the cause: the run is a miss, whatever came of it.
+        baselines: Method -> what it names on the same data; empty where that was not recorded.
     """
 
     slug: str
@@ -51,6 +56,7 @@ class Fault:
     told: Judgement = field(default_factory=Judgement)
     blind: Judgement = field(default_factory=Judgement)
     fired_before: tuple[str, ...] = ()
+    baselines: Mapping[str, str | None] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the run in the shape of a drill's `faults`."""
@@ -69,6 +75,7 @@ class Fault:
             "abstained": self.told.abstained,
             "blind": {"verdict": self.blind.verdict, "rank": self.blind.rank, "abstained": self.blind.abstained},
             "fired_before": list(self.fired_before),
+            "baselines": dict(self.baselines),
         }
 
 
@@ -125,7 +132,9 @@ def scores(faults: Sequence[Fault]) -> dict[str, Any]:
     Returns:
         `top1`, `top1_blind`, `layer_top1`, `abstain_rate`: shares; `avg3`: mean of the shares of runs with the true
         slug among the first 1, 2 and 3 candidates (Avg@3 as RCAEval has it); `wrong_and_confident`: share with a wrong
-        verdict of confidence 0.5 or more; `simulated`: top1 and number of simulated runs. None without runs.
+        verdict of confidence 0.5 or more; `simulated`: top1 and number of simulated runs; `baselines`: top1 of simpler
+        methods on the same data; `intervals`: borders of the 95% certainty of a share; `layers`: which layer was at
+        fault, and which one was named. None without runs.
     """
     real = [fault for fault in faults if not fault.simulated]
     simulated = [fault for fault in faults if fault.simulated]
@@ -143,9 +152,50 @@ def scores(faults: Sequence[Fault]) -> dict[str, Any]:
             "top1": _share(sum(_at(fault.told, fault.slug, 1) for fault in simulated), len(simulated)),
             "runs": len(simulated),
         },
-        # the naive baselines and BARO's method come with the full set of failures; until then there is no figure
-        "baselines": {"largest_z": None, "first_alert": None, "baro": None},
+        "baselines": {name: _baseline(real, name) for name in METHODS},
+        "intervals": {
+            "top1": wilson(within[0], runs),
+            "top1_blind": wilson(sum(_at(fault.blind, fault.slug, 1) for fault in real), runs),
+        },
+        "layers": confusion(real),
     }
+
+
+def _baseline(faults: Sequence[Fault], method: str) -> float | None:
+    """Return the share of runs that a simpler method names, of those of which its data is known."""
+    known = [fault for fault in faults if method in fault.baselines]
+    return _share(sum(fault.baselines[method] == fault.slug for fault in known), len(known))
+
+
+def wilson(hits: int, runs: int) -> list[float] | None:
+    """Return the borders between which the true share lies with 95% certainty; None without runs.
+
+    Wilson's score interval (1927): unlike the usual one it stays within 0..1 and holds for few runs and for all hits.
+
+    Args:
+        hits: Runs that hit.
+        runs: All runs.
+    """
+    if not runs:
+        return None
+    z2 = CERTAIN**2
+    middle = (hits + z2 / 2) / (runs + z2)
+    half = CERTAIN / (runs + z2) * (hits * (runs - hits) / runs + z2 / 4) ** 0.5
+    return [round(max(0.0, middle - half), 4), round(min(1.0, middle + half), 4)]
+
+
+def confusion(faults: Sequence[Fault]) -> dict[str, dict[str, int]]:
+    """Return layer that was at fault -> layer that triage named -> runs; `abstained` where it named none.
+
+    Args:
+        faults: The runs.
+    """
+    table: dict[str, dict[str, int]] = {}
+    for fault in faults:
+        named = "abstained" if fault.told.abstained else fault.told.verdict_layer or "unknown"
+        row = table.setdefault(fault.layer, {})
+        row[named] = row.get(named, 0) + 1
+    return {layer: dict(sorted(row.items())) for layer, row in sorted(table.items())}
 
 
 def missed(fault: Fault, *, blind_only: bool) -> bool:

@@ -51,6 +51,7 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
                 console.print(f"[red]{fault['slug']}, run {fault['run']}: {', '.join(early)} fired before the cause[/]")
         keys = ("top1", "top1_blind", "avg3", "layer_top1", "abstain_rate", "wrong_and_confident")
         console.print("   ".join(f"{key} {_share(payload[key])}" for key in keys))
+        _show_beside(console, payload)
     for what, key in (("healthy twin of ", "twins"), ("", "silences")):
         for one in payload.get(key, ()):
             heard = ", ".join(one["alerts"] + one["verdicts"]) or "the watchdog was never seen firing"
@@ -61,6 +62,19 @@ def show_drill(console: Console, payload: dict[str, Any]) -> None:
     if payload["clean"]:
         _show_clean(console, payload["clean"])
     console.print(f"evidence: {payload['runs_dir']}", markup=False)
+
+
+def _show_beside(console: Console, payload: dict[str, Any]) -> None:
+    """Print how sure the scores are, what simpler methods reach on the same data, and which layers were confused."""
+    for key, borders in payload.get("intervals", {}).items():
+        if borders is not None:
+            console.print(f"{key} lies between {borders[0]:.2f} and {borders[1]:.2f} with 95% certainty")
+    known = {name: share for name, share in payload["baselines"].items() if share is not None}
+    if known:
+        console.print("beside it: " + ", ".join(f"{name} {share:.2f}" for name, share in known.items()))
+    for layer, row in payload.get("layers", {}).items():
+        if wrong := ", ".join(f"{named} {count}" for named, count in row.items() if named != layer):
+            console.print(f"layer {layer} was taken for: {wrong}", markup=False)
 
 
 def _show_clean(console: Console, clean: dict[str, Any]) -> None:

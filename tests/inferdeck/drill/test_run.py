@@ -12,6 +12,7 @@ from inferdeck.drill.program import Program, read_program
 from inferdeck.drill.run import judged, require_namable, settle, usual
 from inferdeck.drill.watch import AlertWatch
 from inferdeck.errors import CannotRun
+from runbooks.pages import load_pages
 
 Peer = tuple[str, dict[str, Any]]
 
@@ -70,16 +71,20 @@ def test_a_time_of_naming_needs_a_name(told: dict[str, Any] | None, named_s: flo
         "early": [],
         "fired": ("ServiceDown", 130.0) if told else None,
         "answers": {"told": told, "blind": {"abstained": True}, "named_unix": 132.0},
+        "baselines": {"largest_z": "service_down"},
     }
 
     fault = judged(Program(Path("p.py"), "service_down", "", frozenset()), 1, played)
 
     assert (30.0 if told else None, named_s) == (fault.detect_s, fault.named_s)
     assert not fault.simulated
+    assert {"largest_z": "service_down"} == fault.to_json()["baselines"]
 
 
-def test_only_what_a_runbook_names_can_be_expected() -> None:
+def test_only_what_a_runbook_names_can_be_expected(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another slug would be a miss whatever happens; the line lists those that have a page."""
+    pages = {slug: page for slug, page in load_pages().items() if slug != "gpu_lost"}
+    monkeypatch.setattr("runbooks.pages.load_pages", lambda: pages)
     require_namable("event_loop_blocked")
     for slug, line in (("gpu_lost", "no runbook names 'gpu_lost'"), ("latency_objective", "no failure"), ("x", "no f")):
         with pytest.raises(CannotRun, match=line) as caught:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from exporters.aggregate_images import count_images
 from exporters.aggregate_scheduler import count_scheduling
+from exporters.input_classes import bucket_index
 from exporters.input_counts import count_inputs
 from exporters.names import INPUT_BUCKETS, METRICS, OTHER, OUTCOMES
 from exporters.names_canary import ROLES
@@ -65,11 +66,6 @@ def aggregate(rows: Rows, strings: Sequence[str], stages: Iterable[str]) -> Tota
     count_images(rows, strings, delta, _observe)
     count_versions(rows, strings, delta, _observe)
     return delta
-
-
-def bucket_index(lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return each input length's index into `INPUT_BUCKETS` (the vector form of `names.input_bucket`)."""
-    return np.select([lengths < 0, lengths < 100, lengths <= 500], [3, 0, 1], default=2)
 
 
 def text_of(strings: Sequence[str], index: int, absent: str) -> str:

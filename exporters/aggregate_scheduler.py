@@ -1,6 +1,6 @@
 """Rows into counts: what happened in front of the model.
 
-Source   columns of the stages `scheduler.dispatch`, `sentiment.tokenizer` and `model.forward`, where rows have them.
+Source   columns, where there, of `scheduler.dispatch`, `sentiment.tokenizer`, `triton.client` and `model.forward`.
 Error    none; padding is weighted by slots, not by request.
 Cost     O(rows) in numpy.
 """
@@ -13,6 +13,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from exporters.input_classes import bucket_index
+from exporters.labels import INPUT_BUCKETS
 from exporters.names_scheduler import QUEUES
 from exporters.totals import Labels, Totals
 
@@ -24,6 +26,7 @@ Observe = Callable[[Totals, str, Sequence[Labels], npt.NDArray[np.int64], npt.ND
 _QUEUE: Final = "scheduler.dispatch/queue"
 _WAIT: Final = "scheduler.dispatch/queue_wait_ns"
 _DEPTH: Final = "scheduler.dispatch/queue_depth"
+_CONNECTION: Final = "triton.client/pool_wait_ns"
 _MEMORY: Final = "memory"  # reason of such a row: service/predict.py
 _WIDTH: Final = "sentiment.tokenizer/seq_len"
 _PADDING: Final = "sentiment.tokenizer/padding_ratio"
@@ -48,24 +51,31 @@ def count_scheduling(rows: Rows, strings: Sequence[str], delta: Totals, observe:
         largest = np.max(np.stack(sizes), axis=0)
         largest = largest[largest > 0]
         observe(delta, "model_batch_size_requests", [()], np.zeros(len(largest), np.int64), largest)
+    if _CONNECTION in names:
+        waits = rows[_CONNECTION][rows[_CONNECTION] >= 0]
+        observe(delta, "model_connection_wait_seconds", [()], np.zeros(len(waits), np.int64), waits)
     _count_memory(rows, strings, delta)
     if _WIDTH in names and _PADDING in names:
         _count_slots(rows, delta)
 
 
 def _observe_queues(rows: Rows, strings: Sequence[str], delta: Totals, observe: Observe) -> None:
-    """Observe wait and depth by queue; a queue that nobody knows is left out."""
+    """Observe wait and depth by queue, the wait by length class as well; a queue that nobody knows is left out."""
     known = {text: index for index, text in enumerate(strings) if text in QUEUES}
     column, names = rows[_QUEUE], rows.dtype.names or ()
     groups = np.full(len(rows), -1, np.int64)
     for at, queue in enumerate(QUEUES):
         if queue in known:
             groups[column == known[queue]] = at
-    labels = [(queue,) for queue in QUEUES]
-    for metric, name in (("model_queue_wait_seconds", _WAIT), ("model_queue_depth_requests", _DEPTH)):
-        if name in names:
-            chosen = (groups >= 0) & (rows[name] >= 0)
-            observe(delta, metric, labels, groups[chosen], rows[name][chosen])
+    if _DEPTH in names:
+        chosen = (groups >= 0) & (rows[_DEPTH] >= 0)
+        labels: list[Labels] = [(queue,) for queue in QUEUES]
+        observe(delta, "model_queue_depth_requests", labels, groups[chosen], rows[_DEPTH][chosen])
+    if _WAIT in names:
+        chosen = (groups >= 0) & (rows[_WAIT] >= 0)
+        pairs = groups * len(INPUT_BUCKETS) + bucket_index(rows["input_length"])
+        labels = [(queue, bucket) for queue in QUEUES for bucket in INPUT_BUCKETS]
+        observe(delta, "model_queue_wait_seconds", labels, pairs[chosen], rows[_WAIT][chosen])
 
 
 def _count_memory(rows: Rows, strings: Sequence[str], delta: Totals) -> None:

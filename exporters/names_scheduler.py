@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from exporters.buckets import WAIT_BUCKETS
+from exporters.labels import INPUT_BUCKETS
 from exporters.metric import Metric
 
 __all__ = ["QUEUES", "SCHEDULER", "SLOT_USES"]
@@ -20,7 +21,14 @@ SCHEDULER: Final = (
         "histogram",
         "seconds",
         "Time from a request's coming to its queue until a thread works on it, of those that were answered.",
-        labels={"queue": QUEUES},
+        labels={"queue": QUEUES, "input_bucket": INPUT_BUCKETS},
+        buckets=WAIT_BUCKETS,
+    ),
+    Metric(
+        "model_connection_wait_seconds",
+        "histogram",
+        "seconds",
+        "Time for which the call of a request waited inside the client for a free connection to the model's server.",
         buckets=WAIT_BUCKETS,
     ),
     Metric(

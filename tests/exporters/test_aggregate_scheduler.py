@@ -19,6 +19,7 @@ DTYPE = np.dtype(
         ("sentiment.tokenizer/seq_len", "<i8"),
         ("sentiment.tokenizer/padding_ratio", "<f8"),
         ("model.forward/batch_size", "<i8"),
+        ("triton.client/pool_wait_ns", "<i8"),
     ]
 )
 ABSENT = -(2**63)
@@ -28,8 +29,9 @@ def rows(*found: tuple[int, int, int, int, float, int]) -> np.ndarray:
     """Rows of (queue, wait, depth, width, padding, batch size)."""
     table = np.zeros(len(found), DTYPE)
     table["confidence"], table["tokens"], table["input_length"] = np.nan, -1, -1
+    table["triton.client/pool_wait_ns"] = ABSENT
     for at, values in enumerate(found):
-        for name, value in zip((DTYPE.names or ())[-6:], values, strict=True):
+        for name, value in zip((DTYPE.names or ())[-7:-1], values, strict=True):
             table[name][at] = value
     return table
 
@@ -40,13 +42,15 @@ def test_queues_are_the_services() -> None:
 
 
 def test_waits_and_depths_are_told_by_queue() -> None:
-    """A request that was refused has a depth and no wait; a queue that nobody knows is left out."""
+    """Waits by length class too. Who was refused has a depth and no wait; a queue that nobody knows is left out."""
     refused, foreign = (1, ABSENT, 9, ABSENT, np.nan, ABSENT), (3, 1, 1, ABSENT, 0.0, ABSENT)
-    found = aggregate(rows((1, 4_000_000, 2, 8, 0.5, 2), (2, 1, 0, 4, 0.0, 1), refused, foreign), STRINGS, [])
+    table = rows((1, 4_000_000, 2, 8, 0.5, 2), (2, 1, 0, 4, 0.0, 1), refused, foreign)
+    table["input_length"][0] = 40
+    found = aggregate(table, STRINGS, [])
     wait, depth = "model_queue_wait_seconds", "model_queue_depth_requests"
     seen = {name: {of: sum(told.counts) for of, told in found.histograms[name].items()} for name in (wait, depth)}
-    assert seen == {wait: {("normal",): 1, ("vip",): 1}, depth: {("normal",): 2, ("vip",): 1}}
-    assert found.histograms[wait]["normal",].total == 4_000_000
+    assert seen == {wait: {("normal", "short"): 1, ("vip", "unknown"): 1}, depth: {("normal",): 2, ("vip",): 1}}
+    assert found.histograms[wait]["normal", "short"].total == 4_000_000
     assert sum(found.histograms["model_batch_size_requests"][()].counts) == 2
 
 
@@ -64,3 +68,11 @@ def test_rows_without_memory_are_counted() -> None:
     assert aggregate(table, strings, []).counters["model_memory_short_total"] == {(): 2}
     table["reason"] = 0
     assert aggregate(table, STRINGS, []).counters["model_memory_short_total"] == {(): 0}
+
+
+def test_waits_for_a_connection_are_of_those_that_asked_for_one() -> None:
+    """A request that was answered in process waited for none; one that found a free connection waited no time."""
+    table = rows(*[(1, 1, 0, 8, 0.5, 2)] * 3)
+    table["triton.client/pool_wait_ns"] = [0, 40_000_000, ABSENT]
+    found = aggregate(table, STRINGS, []).histograms["model_connection_wait_seconds"][()]
+    assert (2, 40_000_000) == (sum(found.counts), found.total)

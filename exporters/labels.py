@@ -163,6 +163,8 @@ LABELS: Final[Mapping[str, str]] = {
     "commit": "source commit",
     "model": "fingerprint of the model",
     "config": "fingerprint of the configuration",
+    "trained": "fingerprint of cleaning and chunking in the training of the model",
+    "served": "fingerprint of cleaning and chunking in the service",
 }
 
 

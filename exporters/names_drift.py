@@ -44,4 +44,14 @@ DRIFT: Final = (
         "1 while there is a training's reference to compare with, 0 while there is none that can be read.",
         source="reference of the training",
     ),
+    Metric(
+        "data_preprocess_mismatch_state",
+        "gauge",
+        "state",
+        "1 while texts are cleaned or cut otherwise than in the training of the model, 0 while alike; by fingerprints.",
+        labels={"trained": (), "served": ()},
+        limits={"trained": 1, "served": 1},
+        source="service",
+        job="service",
+    ),
 )

@@ -42,6 +42,7 @@ SPANS: Final[Mapping[str, Span]] = {
         Span("model.forward", "triton.client", "model", "The model's own work; behind Triton its queue as well."),
         Span("fallback.cpu", "scheduler.dispatch", "model", "The model in process, in place of a Triton that failed."),
         Span("vectorizer", "fallback.cpu", "model", "Its own work."),
+        Span("postprocess.chunks", ROOT_SPAN, "model", "One answer of a long text's windows, each with its own."),
         Span("postprocess.confidence", ROOT_SPAN, "model", "From logits to label and confidence."),
         Span("network.send", ROOT_SPAN, "network", "Handing the answer to the socket."),
     )

@@ -39,6 +39,7 @@ from service.scheduler.assemble import priority_rule, scheduler
 from service.settings import Settings, load_settings
 from service.startup import Startup
 from service.state_folder import state_folder
+from service.text.preprocessing import preprocessing_without
 from service.worker import Worker
 
 __all__ = ["create_app", "load_model"]
@@ -67,8 +68,14 @@ def load_model(settings: Settings) -> Backend:
     backend, artifacts = load_chosen(settings)
     if settings.recorder:
         publish_reference(artifacts.folder / REFERENCE_FILE)
-    if not artifacts.cleaning_matches:
-        _log.warning("the model was trained with other cleaning than this code's; mend: inferdeck train")
+    found = backend.preprocess = artifacts.fingerprints(preprocessing_without(settings.cleaning_without))
+    if not found.match:
+        _log.warning(
+            "the model was trained on texts cleaned and cut otherwise than here (fingerprint %s, here %s); mend: %s",
+            found.trained,
+            found.served,
+            "unset INFERDECK_SERVICE_CLEANING_WITHOUT" if settings.cleaning_without else "inferdeck train",
+        )
     return backend if settings.backend == "onnx" else _behind_triton(backend, settings)
 
 
@@ -108,6 +115,7 @@ def _filters(settings: Settings) -> FilterChain:
         audit_shares=dict(settings.audit_shares.items()),
         mask_format=settings.pii_mask_format,
         text_form=settings.dead_letter_text,
+        preprocessing=preprocessing_without(settings.cleaning_without),
     )
 
 

@@ -12,9 +12,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from service.text.clean import FINGERPRINT
+from service.text.preprocessing import PREPROCESSING, Preprocessing
 
 __all__ = [
     "CONFIG_FILE",
@@ -28,6 +28,7 @@ __all__ = [
     "ArtifactsDamaged",
     "ArtifactsError",
     "ArtifactsMissing",
+    "Fingerprints",
     "Progress",
     "load_artifacts",
     "model_version",
@@ -65,6 +66,23 @@ class ArtifactsDamaged(ArtifactsError):  # noqa: N818 - says what is wrong
     """There is a model in the folder, but it is not what was written there."""
 
 
+class Fingerprints(NamedTuple):
+    """What a text goes through before a model reads it.
+
+    Attributes:
+        trained: In its training.
+        served: In serving.
+    """
+
+    trained: str
+    served: str
+
+    @property
+    def match(self) -> bool:
+        """Whether the two are one."""
+        return self.trained == self.served
+
+
 @dataclass(frozen=True)
 class Artifacts:
     """A verified model.
@@ -82,6 +100,7 @@ class Artifacts:
         model_sha256: Digest of the graph's file.
         tokenizer_sha256: Digest of the tokenizer's file.
         cleaning_fingerprint: Cleaning that the training texts went through.
+        preprocess_fingerprint: Cleaning and chunking that they went through; empty of a training without chunking.
         data_fingerprint: Training data.
         config: The whole of config.json, figures included.
     """
@@ -100,11 +119,19 @@ class Artifacts:
     cleaning_fingerprint: str
     data_fingerprint: str
     config: Mapping[str, Any]
+    preprocess_fingerprint: str = ""
 
-    @property
-    def cleaning_matches(self) -> bool:
-        """Whether this code cleans texts as the training did; if not, answers are worth less than the figures say."""
-        return self.cleaning_fingerprint == FINGERPRINT
+    def fingerprints(self, served: Preprocessing = PREPROCESSING) -> Fingerprints:
+        """Return the fingerprints of the training and of the serving: of cleaning alone where the model has no other.
+
+        Where they differ, answers are worth less than the figures say.
+
+        Args:
+            served: What serving does with a text.
+        """
+        if self.preprocess_fingerprint:
+            return Fingerprints(self.preprocess_fingerprint, served.fingerprint)
+        return Fingerprints(self.cleaning_fingerprint, served.cleaning_fingerprint)
 
 
 def model_version(model_sha256: str, tokenizer_sha256: str, temperature: float) -> str:
@@ -193,6 +220,7 @@ def _from_config(folder: Path, config: Any) -> Artifacts:
         model_sha256=model_sha256,
         tokenizer_sha256=tokenizer_sha256,
         cleaning_fingerprint=_text(config, "cleaning_fingerprint"),
+        preprocess_fingerprint=_text(config, "preprocess_fingerprint") if "preprocess_fingerprint" in config else "",
         data_fingerprint=_text(config, "data_fingerprint"),
         config=config,
     )

@@ -13,8 +13,10 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from service.artifacts import Fingerprints
 from service.recording import Attribute, StageHandle
 from service.replayed import Stored
+from service.text.chunks import chunking_for, sentence_ends, spans
 
 __all__ = [
     "Answer",
@@ -27,6 +29,7 @@ __all__ = [
     "Staged",
     "StagedBackend",
     "SupportsCalls",
+    "Window",
     "calls_of",
     "infer",
     "pad",
@@ -46,20 +49,34 @@ class NotANumber(BackendError):  # noqa: N818 - says what is wrong
     """A logit is NaN or infinite."""
 
 
+class Window(NamedTuple):
+    """A part of a text that is longer than what the model takes.
+
+    Attributes:
+        ids: Its token ids.
+        new: How many of them no window before it has.
+    """
+
+    ids: list[int]
+    new: int
+
+
 class Encoded(NamedTuple):
     """A text as token ids.
 
     Attributes:
-        ids: Token ids, none for a text without content.
+        ids: Token ids, none for a text without content; of a long text those of its first window.
         tokens: Tokens of the whole text.
-        truncated: Whether the text had more tokens than the model takes.
-        unknown: How many of the ids stand for what the vocabulary does not have.
+        truncated: Whether part of the text reaches the model in no way.
+        unknown: How many of the tokens stand for what the vocabulary does not have.
+        windows: Of a text with more tokens than the model takes; none of a usual one.
     """
 
     ids: list[int]
     tokens: int
     truncated: bool
     unknown: int = 0
+    windows: tuple[Window, ...] = ()
 
 
 class Backend(Protocol):
@@ -199,7 +216,7 @@ class OnnxBackend:
         session: An `onnxruntime.InferenceSession` with inputs input_ids and attention_mask [batch, seq].
         labels: Names of the model's outputs, in order.
         temperature: Divides the logits before the softmax; it is not part of the graph.
-        max_tokens: Tokens that the model looks at; the rest of a text is cut off.
+        max_tokens: Tokens that the model looks at; a longer text is read in windows.
         vocabulary: Number of token ids.
         version: Name of the model's version, for the rows.
         stored: Texts with what it answered when it was made.
@@ -223,7 +240,10 @@ class OnnxBackend:
         self.temperature = temperature
         self.version = version
         self.stored = stored
+        # Set by who loads it and knows what serving does with a text.
+        self.preprocess: Fingerprints | None = None
         self._max_tokens = max_tokens
+        self._chunking = chunking_for(max_tokens)
         self._vocabulary = vocabulary
         self._tokenizer = tokenizer
         self._tokenizer.no_truncation()
@@ -233,10 +253,15 @@ class OnnxBackend:
         self._session = session
 
     def encode(self, text: str) -> Encoded:
-        """Return the text as token ids, cut to what the model takes."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        kept = ids[: self._max_tokens]
-        return Encoded(kept, len(ids), len(ids) > self._max_tokens, kept.count(self._unknown))
+        """Return the text as token ids, in windows where it has more of them than the model takes."""
+        found = self._tokenizer.encode(text, add_special_tokens=False)
+        ids: list[int] = found.ids
+        unknown = ids.count(self._unknown)
+        if len(ids) <= self._max_tokens:
+            return Encoded(ids, len(ids), False, unknown)
+        cuts = spans(sentence_ends(text, found.offsets), self._chunking)
+        windows = tuple(Window(ids[one.start : one.end], one.new) for one in cuts)
+        return Encoded(windows[0].ids, len(ids), False, unknown, windows)
 
     def check(self, ids: Ids) -> None:
         """Refuse ids that are none.

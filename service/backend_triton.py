@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from service.artifacts import Fingerprints
 from service.backend import Answer, BackendError, Calls, Encoded, Ids, Logits, NotANumber, OnnxBackend, Staged
 from service.breaker import Breaker
 from service.replayed import Stored
@@ -93,6 +94,11 @@ class TritonBackend:
     def stored(self) -> tuple[Stored, ...]:
         """Texts with their answers; none for the repository's version 1, the smaller model that nobody asked then."""
         return self._local.stored if self._served == "2" else ()
+
+    @property
+    def preprocess(self) -> Fingerprints | None:
+        """What texts go through in training and in serving: Triton's models are of the same training."""
+        return self._local.preprocess
 
     def snapshot(self) -> Calls:
         """Return how the calls to Triton went."""

@@ -25,6 +25,8 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.text.preprocessing import preprocessing_without
+
 __all__ = ["ENV_PREFIX", "PROFILES", "Settings", "SettingsError", "load_settings", "unknown_variables"]
 
 ENV_PREFIX: Final = "INFERDECK_SERVICE_"
@@ -106,6 +108,7 @@ class Settings(BaseSettings):
     live_tick_limit_seconds: _Seconds
     recorder: bool
     opentelemetry: bool
+    cleaning_without: Annotated[tuple[str, ...], NoDecode]
     records_dir: Path | None
     dead_letter_bytes: int = Field(ge=64 * 1024, le=1024**3)
     dead_letter_text: Literal["shape", "masked"]
@@ -128,12 +131,18 @@ class Settings(BaseSettings):
             raise ValueError("model transformer is only there in process: set backend to onnx")
         return self
 
-    @field_validator("middleware", "vip_product_ids", "vip_product_prefixes", mode="before")
+    @field_validator("cleaning_without", "middleware", "vip_product_ids", "vip_product_prefixes", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         """Read the environment's form, names parted by commas; a JSON list would be one more way to mistype it."""
         if isinstance(value, str):
             return tuple(part.strip() for part in value.strip("[] ").replace('"', "").split(",") if part.strip())
+        return value
+
+    @field_validator("cleaning_without")
+    @classmethod
+    def _steps(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        preprocessing_without(value)
         return value
 
     @classmethod

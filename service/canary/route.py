@@ -23,6 +23,7 @@ from service.canary.choice import HEADER, Role, header_of, in_share
 from service.canary.versions import Versions
 from service.errors import Refusal
 from service.executor import Executor
+from service.long_texts import merged, rows_of
 from service.postprocess.confidence import softmax
 from service.recording import NO_RECORD, RequestRecord
 from service.scheduler.dispatcher import Scheduler
@@ -231,8 +232,9 @@ class Canary:
         future: asyncio.Future[Logits] = asyncio.get_running_loop().create_future()
 
         def work() -> Logits:
-            ids, mask = pad([stable.encode(text).ids])
-            logits: Logits = infer(stable, ids, mask, NO_RECORD, _COMPARE_SECONDS).logits[0]
+            found = stable.encode(text)
+            ids, mask = pad(rows_of(found))
+            logits: Logits = merged(infer(stable, ids, mask, NO_RECORD, _COMPARE_SECONDS).logits, found, stable)[0]
             return logits
 
         def settle(found: Logits | None, error: Exception | None) -> None:

@@ -18,6 +18,7 @@ from typing import Final
 from service.backend import Backend, pad
 from service.degradation.results import ResultStore
 from service.executor import Executor
+from service.long_texts import merged, rows_of
 from service.postprocess.confidence import Verdict, verdict
 from service.recording import NO_RECORD, RequestRecord
 
@@ -68,9 +69,9 @@ class _Job:
         with self.record.stage("fallback.cpu", because=self.because, batch_size=1):
             found = backend.encode(self.text)
             self.tokens = found.tokens
-            ids, mask = pad([found.ids])
+            ids, mask = pad(rows_of(found))
             with self.record.stage("vectorizer", seq_len=ids.shape[1], model_version=backend.version):
-                logits = backend.forward(ids, mask)
+                logits = merged(backend.forward(ids, mask), found, backend, self.record)
         return verdict(logits[0].tolist(), backend.temperature, backend.labels)
 
 

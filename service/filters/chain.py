@@ -21,8 +21,8 @@ from service.filters.link import Link
 from service.filters.masking import Masked, MaskFormat, mask
 from service.recording import RequestRecord
 from service.text.character_classes import character_shares
-from service.text.clean import clean
 from service.text.contract import MAX_CHARACTERS
+from service.text.preprocessing import PREPROCESSING, Preprocessing
 from service.text.quality import holds_image, language, quality_reason
 
 __all__ = ["FilterChain", "open_chain"]
@@ -40,6 +40,7 @@ class FilterChain:
         letters: Where failed requests are kept; None: nowhere.
         mask_format: How personal data is masked.
         text_form: What is kept of the text of a failed request.
+        preprocessing: Cleans the texts.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class FilterChain:
         letters: Journal | None,
         mask_format: MaskFormat = "1",
         text_form: TextForm = "shape",
+        preprocessing: Preprocessing = PREPROCESSING,
     ) -> None:
         self.mask_format: MaskFormat = mask_format
         self._audit, self._letters, self._text_form = audit, letters, text_form
+        self._clean = preprocessing.clean
         self.protocol_link: Final = Link("protocol", audit, required=True)
         self.schema_link: Final = Link("schema", audit, required=True)
         self.pii_link: Final = Link("pii", audit, required=True)
@@ -78,7 +81,7 @@ class FilterChain:
             request = self.schema_link.run(_read, body, record, None)
             text = request.text
             record.set(input_length=len(text))
-            cleaned = clean(text)
+            cleaned = self._clean(text)
             masked = self.pii_link.run(self._mask, cleaned, record, None)
             if masked.counts:
                 self._masked(masked, record)
@@ -105,7 +108,7 @@ class FilterChain:
         if refusal.reason == "illegal_characters":
             # Damage and markup are what puts such characters there; the row says so beside the refusal.
             text = json.loads(body)["text"][:MAX_CHARACTERS]
-            self._judge(text, clean(text), record)
+            self._judge(text, self._clean(text), record)
         if self._letters is not None:
             failure = Failure(link.name, refusal.status, refusal.reason, refusal.field, trace_id_of(record), body)
             taken = self._letters.put(lambda: letter_of(failure, self._text_form, self.mask_format))
@@ -156,6 +159,7 @@ def open_chain(
     audit_shares: Mapping[str, float],
     mask_format: MaskFormat,
     text_form: TextForm,
+    preprocessing: Preprocessing = PREPROCESSING,
 ) -> FilterChain:
     """Return the chain over a folder; nothing is made in it before there is something to write.
 
@@ -166,11 +170,12 @@ def open_chain(
         audit_shares: Link -> share of its doings that is written down.
         mask_format: How personal data is masked.
         text_form: What is kept of the text of a failed request.
+        preprocessing: Cleans the texts.
     """
     # The library reads its tables at the first number of a region, which is no work for a request.
     mask("010 62345678, 212 555 0123")
     if folder is None:
-        return FilterChain(Audit(None, audit_shares), None, mask_format, text_form)
+        return FilterChain(Audit(None, audit_shares), None, mask_format, text_form, preprocessing)
     letters = Journal(folder / FOLDER, NAME, total_bytes=letter_bytes)
     audit = Audit(Journal(folder / AUDIT_FOLDER, "audit", total_bytes=audit_bytes), audit_shares)
-    return FilterChain(audit, letters, mask_format, text_form)
+    return FilterChain(audit, letters, mask_format, text_form, preprocessing)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from service.backend import Answer, Backend, Encoded, infer, pad
+from service.long_texts import merged, rows_of
 from service.recorder_link import traceparent
 from service.recording import Attribute, RequestRecord, StageHandle
 from service.scheduler.ticket import DeadlineExceeded, Ticket
@@ -109,18 +110,20 @@ class BatchCall:
         try:
             with ticket.record.stage("sentiment.tokenizer") as stage:
                 found = self._backend.encode(ticket.text)
-                ids, mask = pad([found.ids])
+                rows = rows_of(found)
+                ids, mask = pad(rows)
                 width = ids.shape[1]
                 ticket.tokens = found.tokens
                 stage.set(
                     tokens=found.tokens,
                     truncated=found.truncated,
                     seq_len=width,
-                    padding_ratio=1.0 - len(found.ids) / width,
-                    unknown_ratio=found.unknown / width,
+                    padding_ratio=1.0 - sum(map(len, rows)) / ids.size,
+                    unknown_ratio=found.unknown / max(1, found.tokens),
                 )
             left = (ticket.deadline_ns - self._clock()) / 1e9
-            return infer(self._backend, ids, mask, _Rows(self.tickets, self.number, self._batch_stage), left)
+            answer = infer(self._backend, ids, mask, _Rows(self.tickets, self.number, self._batch_stage), left)
+            return answer._replace(logits=merged(answer.logits, found, self._backend, ticket.record))
         except Exception as error:  # noqa: BLE001 - whatever a backend throws; handed to who waits
             return error
 
@@ -134,20 +137,23 @@ class BatchCall:
                 truncated=found.truncated,
                 seq_len=width,
                 padding_ratio=0.0,
-                unknown_ratio=found.unknown / width,
+                unknown_ratio=found.unknown / max(1, found.tokens),
             )
         return ticket, found, stage
 
     def _send(self, encoded: Sequence[tuple[Ticket, Encoded, StageHandle]]) -> dict[int, Result]:
         """Send one tensor; if that fails, one for each request."""
         tickets = [ticket for ticket, _, _ in encoded]
-        ids, mask = pad([found.ids for _, found, _ in encoded])
+        parts = [rows_of(found) for _, found, _ in encoded]
+        ids, mask = pad([row for rows in parts for row in rows])
         width = ids.shape[1]
-        if len(encoded) > 1 or width > len(encoded[0][1].ids):
-            for _, found, stage in encoded:
-                used = len(found.ids)
+        if len(ids) > 1 or width > len(parts[0][0]):
+            for rows, (_, _, stage) in zip(parts, encoded, strict=True):
+                used = sum(map(len, rows))
                 # `widest` names who the others were padded for.
-                stage.set(seq_len=width, padding_ratio=1.0 - used / width, widest=used == width)
+                stage.set(
+                    seq_len=width, padding_ratio=1.0 - used / (width * len(rows)), widest=max(map(len, rows)) == width
+                )
         left = (max(ticket.deadline_ns for ticket in tickets) - self._clock()) / 1e9
         try:
             answer = infer(self._backend, ids, mask, _Rows(tickets, self.number, self._batch_stage), left)
@@ -156,7 +162,13 @@ class BatchCall:
                 return {id(tickets[0]): error}
             return self._one_by_one(encoded, error)
         logits, degraded, version = answer
-        return {id(t): Answer(logits[i : i + 1], degraded, version) for i, t in enumerate(tickets)}
+        results: dict[int, Result] = {}
+        place = 0
+        for rows, (ticket, found, _) in zip(parts, encoded, strict=True):
+            own = logits[place : place + len(rows)]
+            place += len(rows)
+            results[id(ticket)] = Answer(merged(own, found, self._backend, ticket.record), degraded, version)
+        return results
 
     def _one_by_one(
         self, encoded: Sequence[tuple[Ticket, Encoded, StageHandle]], error: Exception

@@ -98,8 +98,20 @@ def _data_rows(config: Mapping[str, Any]) -> list[str]:
         f"{data['raw_rows']} rows; without duplicates and {data['contradictory_keys']} contradictory texts:",
         f"{data['rows']['train']} for training, {data['rows']['dev']} dev, {data['rows']['test']} test.",
         f"Data fingerprint `{config['data_fingerprint']}`, cleaning fingerprint `{config['cleaning_fingerprint']}`.",
+        *_chunking_rows(config),
         "",
         *(files or ["- rows given by hand"]),
+    ]
+
+
+def _chunking_rows(config: Mapping[str, Any]) -> list[str]:
+    cut = config.get("chunking")
+    if not cut:
+        return []
+    return [
+        f"Longer texts were read in windows of {cut['size']} tokens, {cut['overlap']} of them shared, each cut at the",
+        f"end of a sentence past {cut['earliest']:.0%}; with that the fingerprint is",
+        f"`{config['preprocess_fingerprint']}`.",
     ]
 
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from importlib.util import find_spec
@@ -31,7 +31,9 @@ from service.artifacts import (
     model_version,
 )
 from service.replayed import KEY, told_answers
+from service.text.chunks import CHUNKING, CHUNKING_VERSION
 from service.text.clean import FINGERPRINT, STEPS
+from service.text.preprocessing import PREPROCESSING
 from service.training.card import KNOWN_LIMITS, model_card, notice
 from service.training.corpus import Corpus, CorpusMissing, load_corpus
 from service.training.publish import Busy, check_target, publish_folder, training_lock
@@ -226,7 +228,9 @@ def _config(corpus: Corpus, fitted: Fitted, floors: Floors, seconds: float) -> d
         "tokenizer_sha256": tokenizer_sha256,
         "data_fingerprint": corpus.fingerprint,
         "cleaning_fingerprint": FINGERPRINT,
+        "preprocess_fingerprint": PREPROCESSING.fingerprint,
         "cleaning_steps": [f"{name} {version}" for name, version, _step in STEPS],
+        "chunking": {"version": CHUNKING_VERSION} | asdict(CHUNKING),
         "data": {
             "files_sha256": corpus.files,
             "raw_rows": corpus.raw_rows,

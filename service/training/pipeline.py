@@ -20,7 +20,7 @@ from service.training.figures import Figures, figures_by_language
 from service.training.graph import build_graph, run_graph
 from service.training.linear import Linear, feature_matrix, fit_linear, fit_temperature, softmax
 from service.training.reference import reference_file
-from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode
+from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode, encode_whole
 
 __all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "Single", "fit_model"]
 
@@ -95,10 +95,25 @@ class Single:
 
 @dataclass(frozen=True)
 class _Part:
+    """Texts of one split: rows of the matrix are their windows, of which a usual text has one."""
+
     ids: list[list[int]]
+    owners: NDArray[np.int64]
+    new: NDArray[np.float64]
     matrix: csr_matrix
     labels: NDArray[np.int64]
     languages: list[str]
+
+    @property
+    def row_labels(self) -> NDArray[np.int64]:
+        return self.labels[self.owners]
+
+    def of_texts(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logits of texts from those of rows, as serving merges them (service/long_texts.py)."""
+        weights = np.maximum(self.new, 1.0)[:, None]
+        sums = np.zeros((len(self.labels), logits.shape[1]))
+        np.add.at(sums, self.owners, logits * weights)
+        return np.asarray(sums / np.bincount(self.owners, weights[:, 0], len(self.labels))[:, None])
 
     def figures(self, logits: NDArray[np.float64], temperature: float) -> dict[str, Figures]:
         return figures_by_language(softmax(logits, temperature), self.labels, self.languages, LABELS)
@@ -120,9 +135,12 @@ def _one_thread() -> Iterator[None]:
 
 
 def _prepare(rows: Sequence[Row], texts: Sequence[str], tokenizer: Tokenizer) -> _Part:
-    ids = encode(tokenizer, texts)
+    pieces = encode_whole(tokenizer, texts)
+    ids = [piece.ids for piece in pieces]
     return _Part(
         ids,
+        np.array([piece.text for piece in pieces], dtype=np.int64),
+        np.array([piece.new for piece in pieces], dtype=np.float64),
         feature_matrix(ids, tokenizer.get_vocab_size()),
         np.array([row.label for row in rows], dtype=np.int64),
         [row.language for row in rows],
@@ -137,8 +155,8 @@ def _choose(
     best: tuple[float, Linear] | None = None
     for number, alpha in enumerate(alphas):
         progress("fitting", 0.5 + 0.35 * number / len(alphas))
-        model = fit_linear(train.matrix, train.labels, alpha, seed)
-        score = dev.figures(model.logits(dev.matrix), 1.0)["all"]["macro_f1"]
+        model = fit_linear(train.matrix, train.row_labels, alpha, seed)
+        score = dev.figures(dev.of_texts(model.logits(dev.matrix)), 1.0)["all"]["macro_f1"]
         tried[f"{alpha:g}"] = score
         if best is None or score > best[0]:
             best = (score, model)
@@ -177,17 +195,19 @@ def fit_model(
         train = _prepare(corpus.train, train_texts, tokenizer)
         dev = _prepare(corpus.dev, dev_texts, tokenizer)
         model, tried = _choose(train, dev, alphas, seed, progress)
-        dev_logits = model.logits(dev.matrix)
+        dev_rows = model.logits(dev.matrix)
+        dev_logits = dev.of_texts(dev_rows)
         temperature = fit_temperature(dev_logits, dev.labels)
         progress("exporting", 0.85)
         graph = build_graph(model, tokenizer.get_vocab_size())
         progress("reporting", 0.9)
         # From here on nothing is chosen any more: this is the one time that test is looked at.
         test = _prepare(corpus.test, test_texts, tokenizer)
-        test_logits = model.logits(test.matrix)
+        test_rows = model.logits(test.matrix)
+        test_logits = test.of_texts(test_rows)
         difference = max(
             float(np.abs(run_graph(graph, part.ids) - logits).max())
-            for part, logits in ((dev, dev_logits), (test, test_logits))
+            for part, logits in ((dev, dev_rows), (test, test_rows))
         )
         return Fitted(
             graph=graph,
@@ -210,9 +230,9 @@ def fit_model(
 
 def _fit_single(train: _Part, dev: _Part, test: _Part, *, vocabulary: int, alpha: float, seed: int) -> Single:
     """Fit the model of single tokens with the penalty that won for the other; nothing is chosen by its figures."""
-    model = fit_linear(train.matrix[:, :vocabulary], train.labels, alpha, seed)
-    temperature = fit_temperature(model.logits(dev.matrix[:, :vocabulary]), dev.labels)
-    figures = test.figures(model.logits(test.matrix[:, :vocabulary]), temperature)
+    model = fit_linear(train.matrix[:, :vocabulary], train.row_labels, alpha, seed)
+    temperature = fit_temperature(dev.of_texts(model.logits(dev.matrix[:, :vocabulary])), dev.labels)
+    figures = test.figures(test.of_texts(model.logits(test.matrix[:, :vocabulary])), temperature)
     return Single(build_graph(model, vocabulary), temperature, figures)
 
 

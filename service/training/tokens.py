@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-__all__ = ["MAX_TOKENS", "PAD", "UNKNOWN", "VOCABULARY", "build_tokenizer", "encode"]
+from service.text.chunks import chunking_for, sentence_ends, spans
+
+__all__ = ["MAX_TOKENS", "PAD", "UNKNOWN", "VOCABULARY", "Piece", "build_tokenizer", "encode", "encode_whole"]
 
 VOCABULARY = 16_384
 """Most entries of the vocabulary: about 5,000 Chinese characters, the rest Latin pieces."""
 
 MAX_TOKENS = 512
-"""Tokens kept per text; the tokenizer file cuts there."""
+"""Tokens that the model takes at once; longer texts are read in windows."""
 
 PAD, UNKNOWN = "[PAD]", "[UNK]"
 
@@ -62,3 +65,40 @@ def build_tokenizer(texts: Iterable[str], vocabulary: int = VOCABULARY) -> Token
 def encode(tokenizer: Tokenizer, texts: Iterable[str]) -> list[list[int]]:
     """Return the token ids of each text, at most MAX_TOKENS of them."""
     return [encoding.ids for encoding in tokenizer.encode_batch_fast(list(texts))]
+
+
+class Piece(NamedTuple):
+    """A text, or a window of a long one.
+
+    Attributes:
+        text: Number of the text.
+        ids: Token ids.
+        new: How many of them no window before it has.
+    """
+
+    text: int
+    ids: list[int]
+    new: int
+
+
+def encode_whole(tokenizer: Tokenizer, texts: Iterable[str], max_tokens: int = MAX_TOKENS) -> list[Piece]:
+    """Return the token ids of all of each text, long ones in windows as serving reads them; a text has at least one.
+
+    Args:
+        tokenizer: From `build_tokenizer`; its truncation is left aside.
+        texts: Cleaned texts.
+        max_tokens: Most tokens of a window.
+    """
+    whole = Tokenizer.from_str(tokenizer.to_str())
+    whole.no_truncation()
+    texts, chunking = list(texts), chunking_for(max_tokens)
+    pieces: list[Piece] = []
+    for number, (text, found) in enumerate(zip(texts, whole.encode_batch_fast(texts), strict=True)):
+        if len(found.ids) <= max_tokens:
+            pieces.append(Piece(number, found.ids, len(found.ids)))
+            continue
+        # Only this one knows where in the text a token is.
+        slow = whole.encode(text)
+        cuts = spans(sentence_ends(text, slow.offsets), chunking)
+        pieces += [Piece(number, slow.ids[one.start : one.end], one.new) for one in cuts]
+    return pieces

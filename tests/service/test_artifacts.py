@@ -67,12 +67,14 @@ def test_a_sound_folder_loads(tmp_path: Path) -> None:
         artifacts.pad_id,
     )
     assert MODEL == artifacts.model.read_bytes()
-    assert artifacts.cleaning_matches
+    assert artifacts.fingerprints().match
 
 
 def test_another_cleaning_is_seen(tmp_path: Path) -> None:
     """A model trained with other cleaning loads, but does not match."""
-    assert not load_artifacts(write(tmp_path / "m", a_config(cleaning_fingerprint="other"))).cleaning_matches
+    assert not load_artifacts(write(tmp_path / "m", a_config(cleaning_fingerprint="other"))).fingerprints().match
+    chunked = a_config(preprocess_fingerprint="other")
+    assert not load_artifacts(write(tmp_path / "n", chunked)).fingerprints().match
 
 
 @pytest.mark.parametrize("make", ["nothing", "empty", "file"])

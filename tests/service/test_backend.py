@@ -38,11 +38,13 @@ def backend() -> OnnxBackend:
     return make()
 
 
-def test_tokens_beyond_the_models_are_cut_and_counted(backend: OnnxBackend) -> None:
-    """The row tells the text's tokens, the model gets what it takes."""
+def test_a_text_beyond_what_the_model_takes_becomes_windows(backend: OnnxBackend) -> None:
+    """The row tells the text's tokens; all of them reach the model, two of eight twice."""
     encoded = backend.encode("很好很差很好很差很好")
-    assert (len(encoded.ids), encoded.tokens, encoded.truncated) == (8, 10, True)
-    assert backend.encode("很好").truncated is False
+    assert (encoded.tokens, encoded.truncated) == (10, False)
+    assert [(8, 8), (4, 2)] == [(len(window.ids), window.new) for window in encoded.windows]
+    assert encoded.ids == encoded.windows[0].ids
+    assert backend.encode("很好").windows == ()
 
 
 def test_text_without_tokens_gets_the_bias(backend: OnnxBackend) -> None:

@@ -69,9 +69,21 @@ def test_middleware_is_a_list_in_either_spelling(
     assert load_settings().middleware == names
 
 
+@pytest.mark.parametrize(("value", "names"), [("", ()), ("fold_width, drop_markup", ("fold_width", "drop_markup"))])
+def test_cleaning_steps_are_left_out_by_name(
+    monkeypatch: pytest.MonkeyPatch, value: str, names: tuple[str, ...]
+) -> None:
+    """Another configuration, with another fingerprint."""
+    usual = load_settings().fingerprint
+    monkeypatch.setenv("INFERDECK_SERVICE_CLEANING_WITHOUT", value)
+    assert load_settings().cleaning_without == names
+    assert (load_settings().fingerprint == usual) == (names == ())
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("CLEANING_WITHOUT", "fold_widths"),
         ("PORT", "70000"),
         ("PORT", "http"),
         ("WORKERS", "0"),

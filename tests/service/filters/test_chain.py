@@ -17,6 +17,7 @@ from service.errors import Refusal
 from service.filters.audit import AUDIT_FOLDER, Audit
 from service.filters.chain import FilterChain, open_chain
 from service.filters.link import Link
+from service.text.preprocessing import preprocessing_without
 
 
 class FakeRecord:
@@ -78,6 +79,12 @@ def test_the_model_reads_the_text_cleaned_and_masked(tmp_path: Path) -> None:
     (entry,) = audit_lines(tmp_path)
     assert ("pii", "masked", {"phone": 1}, "1") == tuple(entry[k] for k in ("link", "action", "kinds", "mask_format"))
     assert "13812345678" not in repr(record.values) + "".join(p.read_text() for p in tmp_path.rglob("*.jsonl"))
+
+
+def test_a_step_left_out_reaches_the_model(tmp_path: Path) -> None:
+    """What serving is told not to fold stays wide."""
+    chain = chain_in(tmp_path, preprocessing=preprocessing_without(["fold_width"]))
+    assert "Ａ很好" == chain.text(body("  Ａ很好 "), FakeRecord())[0]
 
 
 def test_a_damaged_text_is_marked_and_judged_all_the_same(tmp_path: Path) -> None:

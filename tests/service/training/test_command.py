@@ -81,7 +81,7 @@ def test_what_was_trained_loads_and_tells_where_it_comes_from(tmp_path: Path, sm
     assert config["training"]["max_logit_difference"] <= 1e-4
     assert {"all", "en", "zh"} == set(config["figures"]["test"])
     assert any("no Chinese neutral" in limit for limit in config["known_limits"])
-    assert artifacts.cleaning_matches
+    assert artifacts.fingerprints().match
     assert report.version in (tmp_path / "m" / "MODEL_CARD.md").read_text(encoding="utf-8")
 
 

@@ -35,7 +35,7 @@ def test_it_is_a_whole_model_of_a_few_megabytes_without_a_text_of_the_corpus(
     """Digests hold, this code cleans as the training did, and the papers lie beside it."""
     _backend, artifacts = shipped
 
-    assert artifacts.cleaning_matches
+    assert artifacts.fingerprints().match
     assert artifacts.model.stat().st_size < 4_000_000
     assert {"MODEL_CARD.md", "NOTICE"} <= {path.name for path in TRANSFORMER_FOLDER.iterdir()}
 

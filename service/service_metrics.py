@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from service.artifacts import Fingerprints
 from service.backend import Calls
 from service.breaker import STATES
 from service.canary.metrics import canary_series
@@ -62,6 +63,7 @@ class Snapshot:
         degraded: What stands in for the model.
         canary: The other version of the model.
         replay: What the latest replay of known texts came to.
+        preprocess: What texts go through in training and here; None before a model is there.
     """
 
     version: str
@@ -74,6 +76,7 @@ class Snapshot:
     degraded: Degraded = field(default_factory=Degraded)
     canary: CanaryView = field(default_factory=CanaryView)
     replay: ReplayView = field(default_factory=lambda: ReplayView({}))
+    preprocess: Fingerprints | None = None
 
 
 class _Once(Collector):
@@ -109,6 +112,18 @@ class _Once(Collector):
         yield from _degraded(now.degraded)
         yield from canary_series(now.canary)
         yield from replay_series(now.replay)
+        if now.preprocess is not None:
+            yield _preprocess(now.preprocess)
+
+
+def _preprocess(found: Fingerprints) -> Metric:
+    mismatch = GaugeMetricFamily(
+        "data_preprocess_mismatch_state",
+        "1 while texts are cleaned or cut otherwise than in the training of the model, 0 while alike; by fingerprints.",
+        labels=["trained", "served"],
+    )
+    mismatch.add_metric(list(found), float(not found.match))
+    return mismatch
 
 
 def _calls(calls: Calls) -> Iterable[Metric]:

@@ -79,6 +79,7 @@ class Worker:
             degraded,
             self.canary(),
             self.replay.view,
+            preprocess=getattr(backend, "preprocess", None),
         )
 
     @property

@@ -82,6 +82,22 @@ DEGRADED: Final = (
         job="service",
     ),
     Metric(
+        "model_memory_peak_bytes",
+        "gauge",
+        "bytes",
+        "Most that was held on the model's device at any look, ten a second, since the model was loaded.",
+        source="service",
+        job="service",
+    ),
+    Metric(
+        "model_device_fallback_state",
+        "gauge",
+        "state",
+        "1 while the model in the service's process computes on the CPU although a GPU was asked for.",
+        source="service",
+        job="service",
+    ),
+    Metric(
         "model_memory_short_total",
         "counter",
         "requests",

@@ -10,7 +10,7 @@ __all__ = ["KERNELS", "KERNEL_LIMIT", "SOURCES", "SOURCE_STATES"]
 
 # Kernels that get a series by name: those with most time. The worked example has 20.
 KERNEL_LIMIT: Final = 32
-SOURCES: Final = ("ort_profile", "cuda_events")
+SOURCES: Final = ("ort_profile", "cuda_events", "cupti_activity")
 SOURCE_STATES: Final = ("ok", "learning", "not_installed", "no_device", "no_model", "no_times", "error")
 
 _KERNEL: Final = {"kernel": ()}

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from inferdeck.checks import Check, guarded
+from inferdeck.doctor_device import model_device
 from inferdeck.doctor_notify import follow_ups
 from inferdeck.doctor_rows import clock, exporter_state, room, row_files
 from inferdeck.doctor_triton import triton
@@ -48,6 +49,7 @@ def examine(settings: StackSettings) -> list[Check]:
         "ports": lambda: _ports(settings),
         "tools": _tools,
         "model": lambda: _model(settings),
+        "device": model_device,
         "triton": lambda: triton(settings),
         "exporter state": lambda: exporter_state(settings.state_path, _exporter_runs(settings)),
         "clock": lambda: clock(settings, Path(__file__)),

@@ -170,7 +170,7 @@ def create_app(settings: Settings | None = None, load: LoadModel = load_model) -
     filters = app.state.filters = _filters(settings)
     postprocess = _postprocess(settings)
     degraded = DegradedParts(settings)
-    worker.degraded = degraded.snapshot
+    worker.degraded, worker.on_model = degraded.snapshot, degraded.model_loaded
     queues = scheduler(settings, worker.executor, worker.vip_executor, link.batch_stage, gate=degraded.gate)
     canary = CanaryPart(settings, lambda: worker.lifecycle.backend, queues, link.batch_stage)
     worker.canary = canary.versions.view

@@ -223,6 +223,8 @@ class OnnxBackend:
     """
 
     device_type = "cpu"
+    device_warning = ""
+    """What it was asked to compute on and does not, in one line."""
 
     def __init__(
         self,

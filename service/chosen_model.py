@@ -8,6 +8,7 @@ from typing import Final
 
 from service.artifacts import Artifacts, ArtifactsError
 from service.backend import BackendError, OnnxBackend
+from service.device import Wanted
 from service.loading import NotEnoughMemory, load_onnx
 from service.settings import Settings
 
@@ -28,10 +29,13 @@ def load_chosen(settings: Settings, transformer: Path = TRANSFORMER_FOLDER) -> t
 
     Raises:
         ArtifactsMissing, ArtifactsDamaged, NotEnoughMemory, BackendError: As `load_onnx`, for the linear model.
+        WrongDevice: As `load_onnx`, for either.
     """
+    # Beside Triton's, the model in this process stands in for it while Triton, and maybe its GPU, is not there.
+    device: Wanted = "cpu" if settings.backend == "triton" else settings.model_device
     if settings.model == "transformer":
         try:
-            return load_onnx(transformer, settings.memory_reserve_bytes)
+            return load_onnx(transformer, settings.memory_reserve_bytes, device)
         except (ArtifactsError, BackendError, NotEnoughMemory) as error:
             _log.error("the transformer cannot be loaded: %s; the linear model answers in its place", error)
-    return load_onnx(settings.model_dir, settings.memory_reserve_bytes)
+    return load_onnx(settings.model_dir, settings.memory_reserve_bytes, device)

@@ -30,7 +30,8 @@ def liveness(tick_age_seconds: float, limit_seconds: float, pid: int) -> tuple[i
 def readiness(state: State, pid: int) -> tuple[int, dict[str, Any]]:
     """Return 200 when judgements are given; else 503 that tells warming up from what a person must mend."""
     if state.ready:
-        return 200, {"status": "ready", "phase": state.phase, "pid": pid}
+        warning = {"warning": state.detail} if state.detail else {}
+        return 200, {"status": "ready", "phase": state.phase, "pid": pid, **warning}
     if not state.failed:
         return 503, {"status": "warming", "phase": state.phase, "pid": pid}
     mend = _MENDS[state.phase]

@@ -41,7 +41,8 @@ class State:
 
     Attributes:
         phase: The phase.
-        detail: What is wrong, in one line for the operator; empty while all is well.
+        detail: What is wrong, in one line for the operator; empty while all is well. A model that is ready may
+            compute on another device than it was asked to.
     """
 
     phase: Phase
@@ -114,6 +115,6 @@ class Lifecycle:
             self._enter("model_failed", f"{type(error).__name__}: {error}"[:500])
         else:
             self.backend = backend
-            self._enter("ready")
+            self._enter("ready", str(getattr(backend, "device_warning", "")))
             return True
         return False

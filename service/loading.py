@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from service.artifacts import Artifacts, load_artifacts
 from service.backend import BackendError, OnnxBackend
+from service.device import Wanted, judge, providers
 from service.memory import Memory, available_memory
 from service.memory_sessions import watch_sessions
 from service.replayed import KEY, Stored, stored_answers
@@ -20,6 +22,7 @@ class NotEnoughMemory(RuntimeError):  # noqa: N818 - says what is wrong
     """The model would not fit beside what else runs."""
 
 
+_log = logging.getLogger("service.loading")
 _MIB = 1 << 20
 _MENDS = {"machine": "free memory", "container": "raise the container's memory limit"}
 
@@ -46,17 +49,19 @@ def require_memory(model_bytes: int, memory: Memory, reserve_bytes: int) -> None
         )
 
 
-def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]:
+def load_onnx(folder: Path, reserve_bytes: int, device: Wanted = "cpu") -> tuple[OnnxBackend, Artifacts]:
     """Return the verified model, loaded once, and what was read about it.
 
     Args:
         folder: Folder written by training.
         reserve_bytes: Memory to leave alone.
+        device: What it shall compute on.
 
     Raises:
         ArtifactsMissing, ArtifactsDamaged: If the folder does not hold a whole model.
         NotEnoughMemory: If it would not fit.
         BackendError: If tokenizer and graph do not belong together.
+        WrongDevice: If it got another device than the one without which it shall not start.
     """
     artifacts = load_artifacts(folder)
     require_memory(artifacts.model.stat().st_size, available_memory(), reserve_bytes)
@@ -72,7 +77,11 @@ def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]
     # Two threads never helped this model and slowed batches down (facts: feasibility 1.3).
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(artifacts.model), options, providers=["CPUExecutionProvider"])
+    available = onnxruntime.get_available_providers()
+    session = onnxruntime.InferenceSession(str(artifacts.model), options, providers=providers(device, available))
+    placed = judge(device, available, session.get_providers())
+    if placed.warning:
+        _log.error("%s; the model computes on the CPU", placed.warning)
     backend = OnnxBackend(
         tokenizer,
         session,
@@ -83,6 +92,7 @@ def load_onnx(folder: Path, reserve_bytes: int) -> tuple[OnnxBackend, Artifacts]
         version=artifacts.version,
         stored=_stored(artifacts),
     )
+    backend.device_type, backend.device_warning = placed.type, placed.warning
     return backend, artifacts
 
 

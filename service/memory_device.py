@@ -1,10 +1,12 @@
 """How full and how busy the device is on which the model computes, read on a clock of its own, never for a request.
 
 Measures  free bytes, bytes held, utilisation (ratio) where there is one.
-Source    NVML (nvidia-ml-py) for a GPU: of the whole card, so others on it count as this model. For a model in host
+Source    NVML (nvidia-ml-py) for a GPU. What other programs on it hold is free to nobody, but not held by this model: a
+          neighbour that comes while a batch runs must not count as that batch's need. For a model in host
           memory the process' resident memory, and what machine or container (service/memory.py) leave it.
-Error     as old as the last tick, 0.1 s; peaks between two ticks are missed, unless an allocator keeps what it took.
-Cost      two library calls, or three small files, a tick, in a thread.
+Error     where the driver does not show this process (pids of another namespace), all on the card counts as this
+          model's. As old as the last tick, 0.1 s; peaks between two ticks are missed, unless an allocator keeps them.
+Cost      four library calls, or three small files, a tick, in a thread.
 Absent    no driver, no card, a lost one, or no reading for 2 s: `Absent(reason)`, which refuses and degrades nothing.
 """
 
@@ -13,10 +15,12 @@ from __future__ import annotations
 import contextlib
 import importlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Final
 
 import psutil
@@ -29,6 +33,9 @@ _log = logging.getLogger("service.device")
 
 TICK_SECONDS: Final = 0.1
 STALE_SECONDS: Final = 2.0
+_MOST_NAMES: Final = 64
+# Its processes hold the model that this service asks; as in exporters/gpu/gauges.py.
+_TRITON: Final = frozenset({"tritonserver", "triton_python_backend_stub"})
 _PAUSE_SECONDS: Final = 5.0
 """After a reading that was absent: a driver that is missing need not be asked ten times a second."""
 
@@ -50,7 +57,7 @@ class DeviceReading:
 
     Attributes:
         free_bytes: What may still be taken.
-        held_bytes: What is taken.
+        held_bytes: What is taken; of a GPU without what other programs hold, where they can be told apart.
         busy_ratio: Its utilisation, 0..1; None where there is no such figure.
         noise_bytes: By so much what is taken changes without any batch.
     """
@@ -59,6 +66,11 @@ class DeviceReading:
     held_bytes: int
     busy_ratio: float | None = None
     noise_bytes: int = 1 << 20
+
+
+def _text(value: bytes | str) -> str:
+    """Return a name of NVML, which older bindings give as bytes."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 class NvmlDevice:
@@ -79,6 +91,8 @@ class NvmlDevice:
         self._index, self._budget = index, budget_bytes
         self._load = load
         self._ready = False
+        # pid -> whether it is of this model; bounded by _MOST_NAMES.
+        self._known: dict[int, bool] = {}
 
     def read(self) -> DeviceReading | Absent:
         """Return what the card says now; begins anew after each failure."""
@@ -92,14 +106,14 @@ class NvmlDevice:
                 self._ready = True
             handle = nvml.nvmlDeviceGetHandleByIndex(self._index)
             memory = nvml.nvmlDeviceGetMemoryInfo(handle)
-            busy = self._busy(nvml, handle)
+            busy, others = self._busy(nvml, handle), self._of_others(nvml, handle)
         except nvml.NVMLError as error:
             self._close(nvml)
             return Absent(f"NVML: {error}")
         free, used = int(memory.free), int(memory.used)
         if self._budget:
             free = max(0, min(free, self._budget - used))
-        return DeviceReading(free, used, busy)
+        return DeviceReading(free, max(0, used - others), busy)
 
     @staticmethod
     def _busy(nvml: Any, handle: Any) -> float | None:
@@ -108,6 +122,29 @@ class NvmlDevice:
         except nvml.NVMLError:
             # A MIG instance has memory and no utilisation.
             return None
+
+    def _of_others(self, nvml: Any, handle: Any) -> int:
+        """Return the bytes that programs hold which are neither this process nor Triton's; 0 where nobody can tell."""
+        try:
+            running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        except nvml.NVMLError:
+            return 0
+        ours = [self._ours(nvml, one.pid) for one in running]
+        if not any(ours):
+            # The driver counts pids otherwise than we do, or the model is not on the card yet.
+            return 0
+        return sum(int(one.usedGpuMemory or 0) for one, own in zip(running, ours, strict=True) if not own)
+
+    def _ours(self, nvml: Any, pid: int) -> bool:
+        if pid not in self._known:
+            if len(self._known) >= _MOST_NAMES:
+                self._known.clear()
+            try:
+                name = PurePath(_text(nvml.nvmlSystemGetProcessName(pid))).name
+            except nvml.NVMLError:
+                name = ""
+            self._known[pid] = pid == os.getpid() or name in _TRITON
+        return self._known[pid]
 
     def _close(self, nvml: Any) -> None:
         if self._ready:
@@ -170,6 +207,7 @@ class DeviceWatch:
     ) -> None:
         self._read, self._told, self._clock = read, told, clock
         self._last: tuple[float, DeviceReading | Absent] = (clock(), Absent("not read yet"))
+        self._peak: int | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="device-watch", daemon=True)
 
@@ -190,6 +228,16 @@ class DeviceWatch:
             return Absent(f"the last reading is older than {STALE_SECONDS:.0f} s")
         return reading
 
+    @property
+    def peak_bytes(self) -> int | None:
+        """Most that was held at any reading since `forget_peak`, which loading a model calls for; None before one."""
+        return self._peak
+
+    def forget_peak(self) -> None:
+        """Begin anew from what is held now: what loading took for a moment says nothing about serving."""
+        reading = self.latest()
+        self._peak = reading.held_bytes if isinstance(reading, DeviceReading) else None
+
     def tick(self) -> DeviceReading | Absent:
         """Read once, and tell."""
         try:
@@ -200,6 +248,8 @@ class DeviceWatch:
         if isinstance(reading, Absent) and before != reading:
             _log.warning("no reading of the model's device: %s; nothing is refused or degraded by it", reading.reason)
         self._last = (self._clock(), reading)
+        if isinstance(reading, DeviceReading):
+            self._peak = max(self._peak or 0, reading.held_bytes)
         for tell in self._told:
             tell(reading)
         return reading

@@ -40,12 +40,14 @@ class Degraded:
         results: What became of answers that are fetched later, by event.
         gate: The memory of the model's device; None where nobody looks at one.
         sessions: Model sessions of this process.
+        peak_bytes: Most that the model's device held since the model was loaded; None where nobody looks or knows.
     """
 
     state: DegradationState | None = None
     results: Mapping[str, int] = field(default_factory=dict)
     gate: GateState | None = None
     sessions: Sessions = field(default_factory=lambda: Sessions(0, 0))
+    peak_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class Snapshot:
         degraded: What stands in for the model.
         canary: The other version of the model.
         replay: What the latest replay of known texts came to.
+        fell_back: Whether the model computes on the CPU although a GPU was asked for.
         preprocess: What texts go through in training and here; None before a model is there.
     """
 
@@ -76,6 +79,7 @@ class Snapshot:
     degraded: Degraded = field(default_factory=Degraded)
     canary: CanaryView = field(default_factory=CanaryView)
     replay: ReplayView = field(default_factory=lambda: ReplayView({}))
+    fell_back: bool = False
     preprocess: Fingerprints | None = None
 
 
@@ -109,6 +113,11 @@ class _Once(Collector):
         yield loss
         if now.calls is not None:
             yield from _calls(now.calls)
+        yield GaugeMetricFamily(
+            "model_device_fallback_state",
+            "1 while the model in process computes on the CPU although a GPU was asked for.",
+            float(now.fell_back),
+        )
         yield from _degraded(now.degraded)
         yield from canary_series(now.canary)
         yield from replay_series(now.replay)
@@ -171,6 +180,12 @@ def _degraded(now: Degraded) -> Iterable[Metric]:
     yield results
     for kind, count in (("open", now.sessions.open), ("duplicate", now.sessions.duplicate)):
         yield GaugeMetricFamily(f"model_{kind}_sessions", _SESSIONS[kind], count)
+    if now.peak_bytes is not None:
+        yield GaugeMetricFamily(
+            "model_memory_peak_bytes",
+            "Most that was held on the model's device at any look since the model was loaded.",
+            now.peak_bytes,
+        )
     if now.gate is None:
         return
     yield GaugeMetricFamily(

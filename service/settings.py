@@ -25,6 +25,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from service.device import Wanted
 from service.text.preprocessing import preprocessing_without
 
 __all__ = ["ENV_PREFIX", "PROFILES", "Settings", "SettingsError", "load_settings", "unknown_variables"]
@@ -72,6 +73,7 @@ class Settings(BaseSettings):
     canary_least_requests: int = Field(ge=10, le=512)
     replay_seconds: float = Field(ge=0, le=86_400, allow_inf_nan=False)
     memory_reserve_bytes: int = Field(ge=0)
+    model_device: Wanted
     memory_device: Literal["auto", "gpu", "ram", "none"]
     memory_budget_bytes: int = Field(ge=0)
     gpu_index: int = Field(ge=0, le=63)

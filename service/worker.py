@@ -61,6 +61,8 @@ class Worker:
         self._build = (version(), build)
         self.degraded: Callable[[object], Degraded] = lambda _backend: Degraded()
         """What stands in for the model; set by whoever puts the service together."""
+        self.on_model: Callable[[], None] = lambda: None
+        """Called when the model is there, likewise."""
 
     def snapshot(self) -> Snapshot:
         """Return what the admin port's metrics show."""
@@ -79,6 +81,7 @@ class Worker:
             degraded,
             self.canary(),
             self.replay.view,
+            bool(getattr(backend, "device_warning", "")),
             preprocess=getattr(backend, "preprocess", None),
         )
 
@@ -125,6 +128,7 @@ class Worker:
         backend = self.lifecycle.backend
         if phase == "ready" and backend is not None:
             self._telemetry.model_loaded(backend.version)
+            self.on_model()
         with self._changing:
             self._telemetry.phase(phase if self._accepts or phase != "ready" else "starting")
 

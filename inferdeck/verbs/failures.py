@@ -97,7 +97,9 @@ def drill(
     neither is run as a script while the failure lasts, with INFERDECK_SERVICE_URL,
     INFERDECK_SERVICE_PID, INFERDECK_STATE_DIR in its environment; SIGTERM ends it. twin_wrap and
     twin_cause are the healthy twin. cannot_cause() may return why this machine cannot cause it;
-    then it is left out and said.
+    then it is left out and said. SERVICE_ENV and EXPORTER_ENV name further variables of the two,
+    with {folder} for the run's folder; prepare(folder) makes what they name before the stack
+    starts, and usual(stack) is a context manager around all of the run, healthy time included.
 
     \b
     What looks like trouble and is none (tests/failures/silence) runs by name, and inside --clean:

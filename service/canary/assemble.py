@@ -33,7 +33,7 @@ def _folder(settings: Settings) -> Path | None:
 
 def _load(settings: Settings, model: str, stable: Backend) -> Backend:
     if not model.startswith(_TRITON):
-        return load_onnx(Path(model), settings.memory_reserve_bytes)[0]
+        return load_onnx(Path(model), settings.memory_reserve_bytes, settings.model_device)[0]
     from service.backend_triton import TritonBackend
     from service.triton.repository import VERSIONS
 

@@ -71,6 +71,11 @@ class DegradedParts:
         if self._watch is not None:
             self._watch.start()
 
+    def model_loaded(self) -> None:
+        """Take note that the model is there: the peak of its device's memory counts from here."""
+        if self._watch is not None:
+            self._watch.forget_peak()
+
     def stop(self) -> None:
         """Stop both, each within a bounded time."""
         if self._watch is not None:
@@ -85,7 +90,8 @@ class DegradedParts:
         """
         gate = self.gate.state() if self.gate.measures else None
         results: dict[str, int] = dict(self.store.counts.copy().items())
-        return Degraded(self._degradation.state(backend), results, gate, sessions())
+        peak = self._watch.peak_bytes if self._watch is not None else None
+        return Degraded(self._degradation.state(backend), results, gate, sessions(), peak)
 
 
 def _estimates() -> Path | None:

@@ -64,6 +64,49 @@ def test_budget_leaves_less_than_the_card_has(stub: Path) -> None:
     assert told == [repr(DeviceReading(free, 700, 0.97)) for free in (300, 50, 0)]
 
 
+def test_what_others_hold_is_not_the_models(stub: Path) -> None:
+    """A neighbour's memory is neither free nor held; without a process of ours nobody can be told apart."""
+    neighbour = WELL + "0.process 4001 500 /usr/bin/train\n"
+    triton = neighbour + "0.process 4002 150 /opt/bin/tritonserver\n0.process 4003 30 /opt/triton_python_backend_stub\n"
+    unknown = triton + "0.process 4004 - /usr/bin/x\n"
+    refused = WELL + "0.processes !4\n"
+    told = readings(stub, neighbour, triton, unknown, refused)
+    assert told == [repr(DeviceReading(300, held, 0.97)) for held in (700, 200, 200, 700)]
+
+
+def test_the_process_that_asks_is_the_models_own(stub: Path) -> None:
+    """By its pid, whatever its name; the neighbour beside it is taken off."""
+    script = READ.replace("for scenario", "import os\nfor scenario").replace(
+        "write_text(scenario)", 'write_text(scenario.replace("OWN", str(os.getpid())))'
+    )
+    scenario = WELL + "0.process OWN 100 /usr/bin/python\n0.process 4001 500 /usr/bin/train\n"
+    path = stub / "scenario"
+    path.write_text(scenario)
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(stub), "STUB_NVML_SCENARIO": str(path)}
+    argv = [sys.executable, "-c", script, str(path), scenario, "0"]
+    told = subprocess.run(argv, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    assert json.loads(told.stdout) == repr(DeviceReading(300, 200, 0.97))
+
+
+def test_the_peak_is_kept_and_begins_anew_when_a_model_is_loaded() -> None:
+    """The most of all readings; loading's own peak is forgotten, and a lost card adds nothing."""
+    held = [5, 90, 40, 60, 0, 20]
+    watch = DeviceWatch(lambda: DeviceReading(10, held.pop(0)) if held[0] else Absent(f"lost {held.pop(0)}"))
+    assert watch.peak_bytes is None
+    seen: list[int | None] = []
+    for step in range(6):
+        if step == 3:
+            watch.forget_peak()
+            seen.append(watch.peak_bytes)
+        watch.tick()
+        seen.append(watch.peak_bytes)
+    assert seen == [5, 90, 90, 40, 60, 60, 60]
+    unknown = DeviceWatch(lambda: Absent("no driver"))
+    unknown.tick()
+    unknown.forget_peak()
+    assert unknown.peak_bytes is None
+
+
 def test_without_library_driver_or_package_there_is_no_reading(stub: Path) -> None:
     """Each is said, none raises."""
     (told,) = readings(stub, "init !9\n")

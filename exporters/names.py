@@ -46,6 +46,7 @@ from exporters.names_inputs import INPUTS
 from exporters.names_kernels import KERNELS
 from exporters.names_kubernetes import KUBERNETES, KUBERNETES_JOB, KUBERNETES_NAMESPACE
 from exporters.names_notifying import NOTIFYING
+from exporters.names_process import PROCESS
 from exporters.names_replay import REPLAY
 from exporters.names_scheduler import SCHEDULER
 from exporters.names_telemetry import TELEMETRY
@@ -355,6 +356,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         *DRIFT,
         *SCHEDULER,
         *_RUNTIME,
+        *PROCESS,
         *GPU,
         *KERNELS,
         *TELEMETRY,

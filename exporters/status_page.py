@@ -39,8 +39,12 @@ def cumulative(status: Mapping[str, Any]) -> Totals:
     for name, key in (("runtime_cpu_periods_total", "periods"), ("runtime_cpu_throttled_periods_total", "throttled")):
         if isinstance(limit, Mapping) and (count := number(limit.get(key))) is not None:
             totals.add(name, (), int(count))
-    if (overflow := number(status.get("open_overflow"))) is not None:
-        totals.add("telemetry_open_slots_overflow_total", (), int(overflow))
+    for name, key in (
+        ("telemetry_open_slots_overflow_total", "open_overflow"),
+        ("runtime_file_descriptors_refused_total", "fd_refused"),
+    ):
+        if (count := number(status.get(key))) is not None:
+            totals.add(name, (), int(count))
     for name, key in (
         ("telemetry_requests_unrecorded_total", "loss"),
         ("telemetry_probe_failures_total", "probe_failures"),

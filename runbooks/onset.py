@@ -32,6 +32,12 @@ LEAST_SHARE = 0.03
 CHANCE_DEVIATIONS = 2.0
 # An incident that ended longer ago than this is history, not what is asked about.
 RECENT_SECONDS = 60.0
+# What is never refused while all is well: a label of a bounded set, a file descriptor while there is room. One in two
+# seconds, and one look in five.
+REFUSALS = (
+    (signals.LABELS_REFUSED, "refused labels a second", 0.5),
+    (signals.DESCRIPTORS_REFUSED, "looks without a file descriptor, a second", 0.2),
+)
 # A worker's death counts as an incident for so long.
 DEATH_SECONDS = 60.0
 
@@ -99,10 +105,7 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
     if len(times):
         # The status page is a second old when it is scraped; three are no tick for certain.
         yield Signal("loop tick age", edges, _highest([Series({}, times, lead)], edges), 3.0)
-    crowded = evidence.get(signals.LABELS_REFUSED)
-    if crowded:
-        # One refused label in two seconds: no label of a bounded set is ever refused.
-        yield Signal("refused labels a second", edges, _rate(crowded, edges), 0.5)
+    yield from _refusals(evidence, edges)
     waiting = evidence.get(signals.SPANS_WAITING)
     if waiting:
         # The exporter waits 10 s for one answer: a slow target takes less, one that is gone takes for ever.
@@ -120,6 +123,12 @@ def watched(evidence: Evidence) -> Iterator[Signal]:
         yield _share_signal("failed share (counter)", edges, *failed_share_over(requests, edges), "prometheus")
     if evidence.rows is not None:
         yield from _row_signals(evidence, evidence.rows, edges)
+
+
+def _refusals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
+    for query, name, effect in REFUSALS:
+        if counted := evidence.get(query):
+            yield Signal(name, edges, _rate(counted, edges), effect)
 
 
 def _disk_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:

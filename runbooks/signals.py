@@ -24,12 +24,14 @@ __all__ = [
     "CPU_THROTTLED",
     "DESCRIPTORS",
     "DESCRIPTORS_RATIO",
+    "DESCRIPTORS_REFUSED",
     "DISK_BYTES",
     "DISK_RATIO",
     "EXECUTOR_WAIT",
     "EXPORTER_JOB",
     "FILTER_BUCKET",
     "FILTER_SUM",
+    "GC_COUNT",
     "GC_PAUSE",
     "HEARTBEAT",
     "IN_FLIGHT",
@@ -75,6 +77,7 @@ UP: Final = "up"
 BLOCKED: Final = "runtime_event_loop_blocked_seconds_total"
 LAG_BUCKET: Final = "runtime_event_loop_lag_seconds_bucket"
 HEARTBEAT: Final = "runtime_heartbeat_age_seconds"
+GC_COUNT: Final = "runtime_gc_pause_seconds_count"
 GC_PAUSE: Final = "runtime_gc_pause_seconds_sum"
 REQUESTS: Final = "model_requests_total"
 REFUSED: Final = "model_refused_total"
@@ -95,6 +98,7 @@ RESIDENT: Final = "runtime_process_resident_memory_bytes"
 HOST_CPU: Final = "runtime_host_cpu_ratio"
 DESCRIPTORS: Final = "runtime_open_file_descriptors"
 DESCRIPTORS_RATIO: Final = "runtime_file_descriptors_used_ratio"
+DESCRIPTORS_REFUSED: Final = "runtime_file_descriptors_refused_total"
 EXECUTOR_WAIT: Final = "runtime_executor_wait_seconds"
 STANDING: Final = "runtime_standing_threads"
 UNREAD: Final = "telemetry_ring_unread_rows"
@@ -127,6 +131,7 @@ QUERIES: Final = (
     BLOCKED,
     LAG_BUCKET,
     HEARTBEAT,
+    GC_COUNT,
     GC_PAUSE,
     REQUESTS,
     REFUSED,
@@ -147,6 +152,7 @@ QUERIES: Final = (
     HOST_CPU,
     DESCRIPTORS,
     DESCRIPTORS_RATIO,
+    DESCRIPTORS_REFUSED,
     EXECUTOR_WAIT,
     STANDING,
     UNREAD,

@@ -16,6 +16,7 @@ STATUS = {
     "cpu_s": 12.25,
     "loss": {"disk_full": 4},
     "open_overflow": 2,
+    "fd_refused": 3,
     "probe_failures": {"gc": 1},
 }
 
@@ -39,6 +40,7 @@ def test_all_figures_of_a_page_are_taken() -> None:
     assert totals.value("runtime_process_cpu_seconds_total") == 12.25
     assert totals.value("telemetry_requests_unrecorded_total", "disk_full") == 4
     assert totals.value("telemetry_open_slots_overflow_total") == 2
+    assert totals.value("runtime_file_descriptors_refused_total") == 3
     assert totals.value("telemetry_probe_failures_total", "gc") == 1
     assert totals.histograms["runtime_event_loop_lag_seconds"][()].total == 750_000_000
     assert sum(totals.histograms["runtime_gc_pause_seconds"]["2",].counts) == 3

@@ -54,12 +54,16 @@ DEGRADATION: Final = (
     Panel(
         key="model-memory-free",
         id=23,
-        title="Free memory of the model's device",
+        title="Memory of the model's device",
         kind="timeseries",
         unit="bytes",
-        description="As the service sees it when it decides whether a batch may be sent.",
+        description="What is free, as the service sees it when it decides whether a batch may be sent, and the most "
+        "that was held since the model was loaded.",
         no_data=_NONE,
-        queries=(Query("min(model_memory_free_bytes)", "free", may_be_empty=_NO_DEVICE),),
+        queries=(
+            Query("min(model_memory_free_bytes)", "free", may_be_empty=_NO_DEVICE),
+            Query("max(model_memory_peak_bytes)", "most held", may_be_empty=_NO_DEVICE),
+        ),
         width=6,
         minimum=0,
     ),

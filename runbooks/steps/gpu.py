@@ -17,6 +17,7 @@ __all__ = [
     "busy",
     "busy_before",
     "common_ratio",
+    "cpu_ratio",
     "free_share",
     "growing_share",
     "lost_card",
@@ -35,6 +36,8 @@ _NO_CARD = "no card is seen, or it does not tell"
 # Shorter, and every card that takes a batch's memory would seem to grow without end.
 _LEAST_GROWTH_SECONDS = 45.0
 _PIECES = 6
+# With fewer, one request decides over their mean.
+_LEAST_REQUESTS = 40.0
 
 
 def _inside(series: Series | None, span: tuple[float, float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -236,3 +239,18 @@ def common_ratio(evidence: Evidence) -> StepResult:
         return StepResult(step, None, "prometheus", query, "no kernel is timed, or the baseline is being learned")
     value = float(np.median(values))
     return StepResult(step, value, "prometheus", query, f"all kernels together take {value:.2f} times their baseline")
+
+
+def cpu_ratio(evidence: Evidence) -> StepResult:
+    """Return the CPU time of a request of the incident over that of one before: a kernel of a GPU leaves it flat."""
+    step, query = "gpu.cpu_ratio", f"rate({signals.CPU}[1m]) / rate({signals.REQUESTS}[1m])"
+    each = []
+    for span in (evidence.window.incident, evidence.window.baseline):
+        requests = signals.increase(evidence.get(signals.REQUESTS) or (), *span)
+        cpu = signals.increase(evidence.get(signals.CPU) or (), *span)
+        each.append(cpu / requests if requests >= _LEAST_REQUESTS else 0.0)
+    now, before = each
+    if not now or not before:
+        return StepResult(step, None, "prometheus", query, "too few requests, or no healthy time to compare with")
+    detail = f"{before * 1000:.1f} ms of CPU a request before, {now * 1000:.1f} ms now"
+    return StepResult(step, now / before, "prometheus", query, detail)

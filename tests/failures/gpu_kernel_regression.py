@@ -117,7 +117,7 @@ def twin_cause(stack: Any) -> Iterator[None]:
         stack: The drill's handle on the stack.
     """
     text = "酒店位置在市中心，出门走几步就是地铁站；前台办手续很快，房间比照片上的小一点，但是打扫得干净。" * 8
-    body = json.dumps({"text": text})
+    body = json.dumps({"text": text, "product_id": "AB12345678"})
 
     def send(number: int) -> None:
         ask(stack.service_url, "POST", "/v1/sentiment", JSON | {"x-session-id": f"long-{number % 50}"}, body)

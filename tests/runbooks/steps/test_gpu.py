@@ -139,12 +139,23 @@ def test_the_card_the_program_and_the_kernel_are_told(evidence: Make) -> None:
 def test_growth_is_told_by_its_pace_and_by_whether_it_goes_on(evidence: Make) -> None:
     """0.2 GiB a second fill 58 GiB in about five minutes; an arena grew in the first third alone."""
     known = evidence(None, machine(own=LEAK, free=58.0))
-    assert (steps.minutes_left(known).value, steps.growing_share(known).value) == (
-        pytest.approx(58 / 0.2 / 60, rel=0.01),
-        1.0,
-    )
+    assert steps.minutes_left(known).value == pytest.approx(58 / 0.2 / 60, rel=0.01)
+    assert steps.growing_share(known).value == 1.0
     assert float(steps.growing_share(evidence(None, machine(own=ARENA, free=50.0))).value or 0.0) < 0.5
     assert 1e6 == steps.minutes_left(evidence(None, machine())).value
+
+
+def test_cpu_time_is_told_for_each_request(evidence: Make) -> None:
+    """Twice the requests at twice the CPU time are flat; with hardly any requests nothing is said."""
+    flat = {signals.REQUESTS: (rising(0, 0, outcome="ok"),), signals.CPU: (rising(0, 0),)}
+    assert steps.cpu_ratio(evidence(None, flat)).value is None
+    for pace, ratio in ((40.0, 1.0), (20.0, 2.0)):
+        before, during = np.minimum(TIMES - T0, 0.0), np.maximum(TIMES - T0, 0.0)
+        known = {
+            signals.REQUESTS: (Series({"outcome": "ok"}, TIMES, 5000.0 + before * 20.0 + during * pace),),
+            signals.CPU: (Series({}, TIMES, 500.0 + before * 0.1 + during * 0.2),),
+        }
+        assert steps.cpu_ratio(evidence(None, known)).value == pytest.approx(ratio, rel=0.1)
 
 
 def test_memory_of_two_workers_is_added_and_cards_are_kept_apart(evidence: Make) -> None:

@@ -167,7 +167,10 @@ def _train(
     started = clock()
     progress("reading reviews", 0.0)
     corpus = load_corpus() if corpus is None else corpus
-    fitted = fit_model(corpus, progress, **options)
+    try:
+        fitted = fit_model(corpus, progress, **options)
+    except ValueError as error:
+        raise TrainingError(f"no model can be trained: {error}") from error
     refuse_below(fitted, floors)
     config = _config(corpus, fitted, floors, clock() - started)
     files = {

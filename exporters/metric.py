@@ -18,6 +18,7 @@ UNIT_SUFFIXES: Final = (
     "_ratio",
     "_total",
     "_requests",
+    "_messages",
     "_characters",
     "_tokens",
     "_rows",

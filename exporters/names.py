@@ -49,6 +49,7 @@ from exporters.names_notifying import NOTIFYING
 from exporters.names_process import PROCESS
 from exporters.names_replay import REPLAY
 from exporters.names_scheduler import SCHEDULER
+from exporters.names_stream import STREAM
 from exporters.names_telemetry import TELEMETRY
 from exporters.names_triton import TRITON, TRITON_SERVER
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
@@ -364,5 +365,6 @@ METRICS: Final[Mapping[str, Metric]] = {
         *TRITON,
         *DEGRADED,
         *REPLAY,
+        *STREAM,
     )
 }

@@ -43,6 +43,7 @@ class LazyGroup(click.Group):
         "export": "inferdeck.verbs.upkeep",
         "grafana": "inferdeck.verbs.grafana",
         "triton": "inferdeck.verbs.triton",
+        "stream": "inferdeck.verbs.stream",
         "bench": "inferdeck.bench.cli",
     }
 

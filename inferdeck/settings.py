@@ -18,6 +18,7 @@ __all__ = [
     "JAEGER_PORTS",
     "PORT_FIELDS",
     "STATE_VARIABLE",
+    "STREAM_PORT_FIELDS",
     "TRITON_PORT_FIELDS",
     "StackSettings",
     "load_settings",
@@ -36,6 +37,8 @@ STATE_VARIABLE = "INFERDECK_STATE_DIR"
 Port = Field(ge=1, le=65535)
 # of a Triton, which is part of a stack only where it is asked for
 TRITON_PORT_FIELDS = ("triton_port", "triton_metrics_port", "triton_admin_port")
+# of the stream of user queries, likewise
+STREAM_PORT_FIELDS = ("stream_port",)
 
 
 class StackSettings(BaseSettings):
@@ -65,6 +68,8 @@ class StackSettings(BaseSettings):
     triton_metrics_port: int = Port
     triton_admin_port: int = Port
     backend: Literal["onnx", "triton"] = "onnx"
+    stream_port: int = Port
+    stream: bool = False
     # of the compose stack alone
     grafana_port: int = Port
     service_workers: int = Field(ge=1, le=64)
@@ -95,6 +100,7 @@ class StackSettings(BaseSettings):
     def ports(self) -> dict[str, int]:
         """Return the port of each listener by its setting's name."""
         names = PORT_FIELDS + (TRITON_PORT_FIELDS if self.backend == "triton" else ())
+        names += STREAM_PORT_FIELDS if self.stream else ()
         return {name: int(getattr(self, name)) for name in names}
 
     def ports_with(self, tools: Iterable[str]) -> dict[str, int]:

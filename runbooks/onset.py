@@ -14,6 +14,7 @@ from runbooks.gpu_queries import gpu_levels
 from runbooks.lives import STARTING, died, lived_through, stuck
 from runbooks.memory_queries import DUPLICATE_SESSIONS, MEMORY_SHORT
 from runbooks.rows import OUTCOMES, Floats, Rows
+from runbooks.stream_queries import stream_levels
 from runbooks.targets import down_at
 from runbooks.without_rows import failed_share_over
 
@@ -153,6 +154,8 @@ def _device_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
         yield Signal("requests without memory, a second", edges, _rate(short, edges), 0.2)
     for name, level, effect in gpu_levels(evidence):
         yield Signal(name, edges, _highest([level], edges), effect)
+    for name, series, effect in stream_levels(evidence):
+        yield Signal(name, edges, _highest(series, edges), effect)
 
 
 def _row_signals(evidence: Evidence, rows: Rows, edges: Floats) -> Iterator[Signal]:

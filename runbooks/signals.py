@@ -13,6 +13,7 @@ from runbooks.evidence import Series
 from runbooks.gpu_queries import GPU_QUERIES
 from runbooks.memory_queries import MEMORY_QUERIES
 from runbooks.rows import Floats
+from runbooks.stream_queries import STREAM_QUERIES
 from runbooks.triton_queries import TRITON_QUERIES
 
 __all__ = [
@@ -180,6 +181,7 @@ QUERIES: Final = (
     *TRITON_QUERIES,
     *MEMORY_QUERIES,
     *GPU_QUERIES,
+    *STREAM_QUERIES,
 )
 
 

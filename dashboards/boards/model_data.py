@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dashboards.boards.model_stream import STREAM
 from dashboards.boards.model_versions import VERSIONS
 from dashboards.boards.variables import SERVICE
 from dashboards.expr import is_, like, mean, per_minute, pick, quantile, total
@@ -291,6 +292,11 @@ BOARD: Final = Board(
     "model-data",
     "Model and data",
     "What goes into the model, what it answers, and how sure it is.",
-    (Section("What comes out", _OUT), Section("Two versions", VERSIONS), Section("What goes in", _IN)),
+    (
+        Section("What comes out", _OUT),
+        Section("Two versions", VERSIONS),
+        Section("What goes in", _IN),
+        Section("The stream of queries", STREAM),
+    ),
     (SERVICE,),
 )

@@ -1,4 +1,4 @@
-"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`, `bench images`."""
+"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`, `bench images`, `bench stream`."""
 
 from __future__ import annotations
 
@@ -293,3 +293,28 @@ def images(*, rounds: int, quiet: bool) -> Outcome:
     with progress_bar("bench images", quiet=quiet) as progress:
         payload = run_images(rounds, progress)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_images(payload, console))
+
+
+@bench.command()
+@click.option("--messages", type=click.IntRange(1000, 1_000_000), default=30_000, show_default=True, help="Of a round.")
+@click.option("--rounds", type=click.IntRange(1, 100), default=3, show_default=True, help="Each measures all.")
+@click.option("--kafka/--no-kafka", default=True, help="A real broker as well, where Java and Maven are here.")
+@reports
+def stream(*, messages: int, rounds: int, kafka: bool, quiet: bool) -> Outcome:
+    """Count messages a second per core: validated, cleaned, masked, summed up in windows, state on disk.
+
+    Beside the same work without an engine, and Quix Streams where it is installed. Exit 1 when the stream does less
+    than 5,000 messages a second per core, from files or from Kafka. Takes about a minute.
+
+    \b
+    Examples:
+      inferdeck bench stream
+      inferdeck bench stream --no-kafka --rounds 1
+      inferdeck --json bench stream > stream.json
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.stream import draw_stream, run_stream
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench stream", quiet=quiet) as progress:
+        payload = run_stream(messages, rounds, progress, kafka=kafka)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_stream(payload, console))

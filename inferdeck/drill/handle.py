@@ -12,6 +12,7 @@ from inferdeck.stack.embedded import EmbeddedStack
 from inferdeck.stack.parts import cluster_targets
 from inferdeck.stack.process import kill_group
 from inferdeck.stack.state import write_private
+from inferdeck.stack.stream import stream_folder
 from inferdeck.traffic_process import TrafficProcess
 from probes.reader import RingError, RingFile, list_rings
 
@@ -137,6 +138,21 @@ class StackHandle:
         """Restart the service with further variables, as a deploy of another configuration does; wait until ready."""
         self._stack.set_environment("service", environment)
         self._stack.restart_part("service")
+
+    @property
+    def stream_folder(self) -> Path:
+        """Return the folder whose files the stack's stream reads; a program with STREAM has one in its stack."""
+        return stream_folder(self.state_dir)
+
+    @property
+    def stream_url(self) -> str:
+        """Return the base URL of the stream's metrics, in a stack that has one."""
+        return self._stack.plan.url("stream_port")
+
+    def deploy_stream(self, environment: dict[str, str]) -> None:
+        """Restart the stream with further variables, as a deploy of another configuration does; wait until ready."""
+        self._stack.set_environment("stream", environment)
+        self._stack.restart_part("stream")
 
     def restart_service(self, *, wait: bool = True) -> None:
         """Stop the service in an orderly way if it runs, and start it again on its ports.

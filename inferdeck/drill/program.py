@@ -31,7 +31,8 @@ ends it), with INFERDECK_SERVICE_URL, INFERDECK_SERVICE_PID and INFERDECK_STATE_
 machine is none on which it can be caused, and then the run is left out and said; or None. The programs of
 `tests/failures/silence` look like trouble and are none; AT_START = True asks for a stack that has just started.
 SIMULATED = True says that part of the cause is played and not real; such runs are scored apart. COLLECTOR = True asks
-for a stack with Jaeger in it. In SERVICE_ENV and EXPORTER_ENV `{folder}` stands for the run's state folder.
+for a stack with Jaeger in it, STREAM = True for one with a stream of user queries. In SERVICE_ENV and EXPORTER_ENV
+`{folder}` stands for the run's state folder.
 `prepare(folder)` is called with it before the stack starts, for what these variables name. `usual(stack)` is a context
 manager around all of a run, the healthy time before the cause included: what belongs to this machine, well or not.
 '''
@@ -73,6 +74,7 @@ class Program:
         at_start: Whether it needs a stack that has just started.
         simulated: Whether part of the cause is played, so that its runs are scored apart.
         collector: Whether the stack shall have a Jaeger that takes the exporter's spans.
+        stream: Whether the stack shall have a stream of user queries, read from files.
         backend: What answers for the model: onnx or triton.
         settings: Variables for the service's environment; "{folder}" in a value stands for the run's state folder.
         exporter_env: The same for the exporter's.
@@ -87,6 +89,7 @@ class Program:
     at_start: bool = False
     simulated: bool = False
     collector: bool = False
+    stream: bool = False
     backend: str = "onnx"
     settings: Mapping[str, str] = field(default_factory=dict)
     exporter_env: Mapping[str, str] = field(default_factory=dict)
@@ -156,6 +159,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         at_start=_constant(tree, "AT_START") is True,
         simulated=_constant(tree, "SIMULATED") is True,
         collector=_constant(tree, "COLLECTOR") is True,
+        stream=_constant(tree, "STREAM") is True,
         backend=_backend(tree, path),
         settings=_settings(tree, path) | _texts(tree, path, "SERVICE_ENV"),
         exporter_env=_texts(tree, path, "EXPORTER_ENV"),

@@ -73,6 +73,7 @@ def fresh_plan(
     backend: str = "onnx",
     *,
     collector: bool = False,
+    stream: bool = False,
     service_env: Mapping[str, str] | None = None,
     exporter_env: Mapping[str, str] | None = None,
 ) -> StackPlan:
@@ -85,6 +86,7 @@ def fresh_plan(
         workers: Worker processes of the service.
         backend: What answers for the model: onnx or triton.
         collector: Whether Jaeger, where it is there, takes the exporter's spans.
+        stream: Whether there is a stream of user queries.
         service_env: Settings of the service, as variables; "{folder}" stands for the state folder.
         exporter_env: The same for the exporter.
 
@@ -92,7 +94,7 @@ def fresh_plan(
         CannotRun: If Prometheus or Alertmanager is missing: without them no alert can fire. Or if Triton is asked for
             and cannot be had.
     """
-    settings = settings.model_copy(update={"backend": backend})
+    settings = settings.model_copy(update={"backend": backend, "stream": stream})
     if backend == "triton":
         from inferdeck.stack.triton import install_triton
 
@@ -134,6 +136,7 @@ def planned(program: Program, settings: StackSettings, tools: dict[str, str], st
         program.workers,
         program.backend,
         collector=program.collector,
+        stream=program.stream,
         service_env=program.settings,
         exporter_env=program.exporter_env,
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from inferdeck.stack.jaeger import render_jaeger
 from inferdeck.stack.plan import StackPlan
 from inferdeck.stack.state import make_private_folder, write_private
+from inferdeck.stack.stream import stream_parts, stream_targets
 from inferdeck.stack.triton import triton_environment, triton_parts, triton_targets
 from inferdeck.version import ROOT
 
@@ -123,7 +124,8 @@ def build_parts(plan: StackPlan) -> list[Part]:
         },
     )
     jaeger = [_jaeger(plan)] if "jaeger" in plan.tools else []
-    return [*triton_parts(plan), *jaeger, service, exporter, triage, _alertmanager(plan), _prometheus(plan)]
+    before, beside = [*triton_parts(plan), *jaeger], stream_parts(plan)
+    return [*before, service, exporter, triage, *beside, _alertmanager(plan), _prometheus(plan)]
 
 
 def _span_target(plan: StackPlan) -> dict[str, str]:
@@ -206,6 +208,7 @@ def write_configuration(plan: StackPlan) -> None:
         "triage": "triage_port",
         "prometheus": "prometheus_port",
         **triton_targets(plan),
+        **stream_targets(plan),
     }
     text = render_prometheus(
         [Scrape(job, f"{plan.host}:{plan.ports[setting]}") for job, setting in targets.items()],

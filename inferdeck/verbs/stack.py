@@ -26,12 +26,15 @@ __all__ = ["down", "status", "up"]
     type=click.Choice(["onnx", "triton"]),
     help="Embedded: the model in the service's process, or behind a real Triton; the setting's by default.",
 )
+@click.option("--stream/--no-stream", default=None, help="Embedded: a stream of user queries as well; see docs.")
 @click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Compose: a profile of the file as well.")
 @click.option("--without", multiple=True, metavar="PART", help="Compose: a part that shall not start.")
 @click.option("--scale", type=click.IntRange(1, 16), default=1, metavar="N", help="Compose: containers of the service.")
 @click.option("--build/--no-build", default=True, help="Compose: build our images first, or take those that are there.")
 @reports
-def up(*, foreground: bool, stack: str, backend: str | None, quiet: bool, **compose: Any) -> Outcome:
+def up(
+    *, foreground: bool, stack: str, backend: str | None, stream: bool | None, quiet: bool, **compose: Any
+) -> Outcome:
     r"""Start the whole stack: service, exporter, triage, Alertmanager, Prometheus.
 
     Returns when every part is ready, and prints where each is found. Trains the model when there is none (about half a
@@ -45,13 +48,14 @@ def up(*, foreground: bool, stack: str, backend: str | None, quiet: bool, **comp
     Examples:
       inferdeck up
       inferdeck up --backend triton
+      inferdeck up --stream
       inferdeck up --stack compose --scale 3
       INFERDECK_STACK_SERVICE_PORT=18080 inferdeck up
       inferdeck up --foreground
     """
     if stack == "compose":
-        if backend is not None:
-            raise click.UsageError("--backend belongs to the embedded stack")
+        if backend is not None or stream is not None:
+            raise click.UsageError("--backend and --stream belong to the embedded stack")
         return _compose_up(foreground=foreground, quiet=quiet, **compose)
     _refuse_compose_options(compose)
 
@@ -61,7 +65,8 @@ def up(*, foreground: bool, stack: str, backend: str | None, quiet: bool, **comp
     from inferdeck.stack.compose.commands import refuse_beside_compose
     from inferdeck.terminal import progress_bar, sayer
 
-    settings = load_settings(**({} if backend is None else {"backend": backend}))
+    asked = {"backend": backend, "stream": stream}
+    settings = load_settings(**{name: value for name, value in asked.items() if value is not None})
     refuse_beside_compose(settings)
     with progress_bar("training the model", quiet=quiet) as progress:
         state = start_stack(settings, sayer(quiet=quiet), progress, foreground=foreground)

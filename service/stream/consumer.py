@@ -29,6 +29,9 @@ _log = logging.getLogger("service.stream")
 
 _WAIT_SECONDS: Final = 0.5
 _GONE_SECONDS: Final = 30.0
+# A batch that takes longer is halved the next time: figures are seen, and a stop is heard, between batches.
+_BATCH_SECONDS: Final = 1.0
+_FIRST_BATCH: Final = 16
 _RETRY_SECONDS: Final = (0.1, 5.0)
 _HOUR_NS: Final = 3600 * 1_000_000_000
 
@@ -89,6 +92,7 @@ class Consumer:
         self._state: State | None = None
         self._damage: str | None = None
         self._latest_ns = 0
+        self._now_most = min(_FIRST_BATCH, batch_messages)
         self._gone_at = 0.0
         # words of our code: bounded
         self.errors: dict[str, int] = {}
@@ -140,8 +144,13 @@ class Consumer:
         """
         if self._state is None:
             self._begin()
-        messages = self._source.poll(self._most, wait_seconds)
+        messages = self._source.poll(self._now_most, wait_seconds)
+        began = time.monotonic()
         self._finish(messages)
+        if time.monotonic() - began > _BATCH_SECONDS:
+            self._now_most = max(1, len(messages) // 2)
+        elif len(messages) == self._now_most:
+            self._now_most = min(self._most, 2 * self._now_most)
         if messages and self._state is not None:
             self._source.acknowledge(self.state.positions)
         return len(messages)

@@ -71,7 +71,7 @@ def test_the_contracts_tell_every_alert_as_the_catalogue_has_it() -> None:
 
 def test_the_contracts_tell_every_metric_and_no_other() -> None:
     """By its full name in docs/architecture.md; those of the service's own port, and of triage, are beside them."""
-    told = set(re.findall(r"`((?:model|runtime|telemetry|gpu|data)_[a-z_]+)[`{]", ARCHITECTURE))
+    told = set(re.findall(r"`((?:model|runtime|telemetry|gpu|data|stream)_[a-z_]+)[`{]", ARCHITECTURE))
 
     assert set(METRICS) - told == set()
     assert {name for name in told - set(METRICS) if not name.startswith("telemetry_triage_")} <= {"model_version"}

@@ -22,6 +22,7 @@ SCRAPES = [
     Scrape("prometheus", "127.0.0.1:19090"),
     Scrape("triton", "127.0.0.1:8002"),
     Scrape("triton-supervisor", "127.0.0.1:8003"),
+    Scrape("stream", "127.0.0.1:9467"),
 ]
 
 

@@ -51,6 +51,7 @@ from exporters.names_replay import REPLAY
 from exporters.names_scheduler import SCHEDULER
 from exporters.names_stream import STREAM
 from exporters.names_telemetry import TELEMETRY
+from exporters.names_tokens import TOKENS
 from exporters.names_triton import TRITON, TRITON_SERVER
 from exporters.spans import ROOT_SPAN, SPANS, STAGES, Span
 
@@ -366,5 +367,6 @@ METRICS: Final[Mapping[str, Metric]] = {
         *DEGRADED,
         *REPLAY,
         *STREAM,
+        *TOKENS,
     )
 }

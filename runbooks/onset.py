@@ -16,6 +16,7 @@ from runbooks.memory_queries import DUPLICATE_SESSIONS, MEMORY_SHORT
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.stream_queries import stream_levels
 from runbooks.targets import down_at
+from runbooks.token_queries import token_levels
 from runbooks.without_rows import failed_share_over
 
 __all__ = ["Signal", "find_window", "first_known", "watched"]
@@ -152,7 +153,7 @@ def _device_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
     if short:
         # One in five seconds: a device that was sized for its batches refuses none.
         yield Signal("requests without memory, a second", edges, _rate(short, edges), 0.2)
-    for name, level, effect in gpu_levels(evidence):
+    for name, level, effect in (*gpu_levels(evidence), *token_levels(evidence)):
         yield Signal(name, edges, _highest([level], edges), effect)
     for name, series, effect in stream_levels(evidence):
         yield Signal(name, edges, _highest(series, edges), effect)

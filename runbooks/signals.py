@@ -14,6 +14,7 @@ from runbooks.gpu_queries import GPU_QUERIES
 from runbooks.memory_queries import MEMORY_QUERIES
 from runbooks.rows import Floats
 from runbooks.stream_queries import STREAM_QUERIES
+from runbooks.token_queries import TOKEN_QUERIES
 from runbooks.triton_queries import TRITON_QUERIES
 
 __all__ = [
@@ -182,6 +183,7 @@ QUERIES: Final = (
     *MEMORY_QUERIES,
     *GPU_QUERIES,
     *STREAM_QUERIES,
+    *TOKEN_QUERIES,
 )
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from service.artifacts import Fingerprints
 from service.backend import Answer, BackendError, Calls, Encoded, Ids, Logits, NotANumber, OnnxBackend, Staged
 from service.breaker import Breaker
 from service.replayed import Stored
+from service.tokens import SupportsTokenCache
 from service.triton.transport import Call, TritonError, TritonHttp
 
 __all__ = ["TritonBackend"]
@@ -104,6 +106,11 @@ class TritonBackend:
         """Return how the calls to Triton went."""
         with self._counting:
             return Calls(self.breaker.state, self.breaker.opened, dict(self._failures))
+
+    @property
+    def token_cache(self) -> tuple[Any, int] | None:
+        """Return what keeps the tokens of texts, with how many it may keep; None where none are kept."""
+        return self._local.token_cache if isinstance(self._local, SupportsTokenCache) else None
 
     def encode(self, text: str) -> Encoded:
         """Return the text as token ids."""

@@ -35,7 +35,7 @@ def load_chosen(settings: Settings, transformer: Path = TRANSFORMER_FOLDER) -> t
     device: Wanted = "cpu" if settings.backend == "triton" else settings.model_device
     if settings.model == "transformer":
         try:
-            return load_onnx(transformer, settings.memory_reserve_bytes, device)
+            return load_onnx(transformer, settings.memory_reserve_bytes, device, settings.tokenizer_cache_texts)
         except (ArtifactsError, BackendError, NotEnoughMemory) as error:
             _log.error("the transformer cannot be loaded: %s; the linear model answers in its place", error)
-    return load_onnx(settings.model_dir, settings.memory_reserve_bytes, device)
+    return load_onnx(settings.model_dir, settings.memory_reserve_bytes, device, settings.tokenizer_cache_texts)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 
 from service.artifacts import Artifacts, load_artifacts
 from service.backend import BackendError, OnnxBackend
+from service.backend_caching import CachingBackend
 from service.device import Wanted, judge, providers
 from service.memory import Memory, available_memory
 from service.memory_sessions import watch_sessions
 from service.replayed import KEY, Stored, stored_answers
+from service.tokens import load_tokenizer
 
 __all__ = ["NotEnoughMemory", "load_onnx", "require_memory"]
 
@@ -49,13 +52,16 @@ def require_memory(model_bytes: int, memory: Memory, reserve_bytes: int) -> None
         )
 
 
-def load_onnx(folder: Path, reserve_bytes: int, device: Wanted = "cpu") -> tuple[OnnxBackend, Artifacts]:
+def load_onnx(
+    folder: Path, reserve_bytes: int, device: Wanted = "cpu", cache_texts: int = 0
+) -> tuple[OnnxBackend, Artifacts]:
     """Return the verified model, loaded once, and what was read about it.
 
     Args:
         folder: Folder written by training.
         reserve_bytes: Memory to leave alone.
         device: What it shall compute on.
+        cache_texts: Most texts whose tokens are kept.
 
     Raises:
         ArtifactsMissing, ArtifactsDamaged: If the folder does not hold a whole model.
@@ -67,10 +73,9 @@ def load_onnx(folder: Path, reserve_bytes: int, device: Wanted = "cpu") -> tuple
     require_memory(artifacts.model.stat().st_size, available_memory(), reserve_bytes)
     # 120 ms of imports: here, in the loading thread, they hold up neither the admin port nor the event loop.
     import onnxruntime
-    from tokenizers import Tokenizer
 
     watch_sessions(onnxruntime)
-    tokenizer = Tokenizer.from_file(str(artifacts.tokenizer))
+    tokenizer = load_tokenizer(artifacts.tokenizer)
     if tokenizer.get_vocab_size() > artifacts.vocabulary:
         raise BackendError(f"the tokenizer has more than {artifacts.vocabulary} ids; run `inferdeck train`")
     options = onnxruntime.SessionOptions()
@@ -82,7 +87,8 @@ def load_onnx(folder: Path, reserve_bytes: int, device: Wanted = "cpu") -> tuple
     placed = judge(device, available, session.get_providers())
     if placed.warning:
         _log.error("%s; the model computes on the CPU", placed.warning)
-    backend = OnnxBackend(
+    make = partial(CachingBackend, cache_texts=cache_texts) if cache_texts else OnnxBackend
+    backend = make(
         tokenizer,
         session,
         labels=artifacts.labels,

@@ -23,6 +23,8 @@ from service.memory_sessions import Sessions
 from service.replay import ReplayView
 from service.replay_metrics import replay_series
 from service.scheduler.memory import GateState
+from service.token_metrics import token_series
+from service.tokens import TokensView
 from service.triton.transport import REASONS
 
 __all__ = ["Degraded", "Snapshot", "render"]
@@ -67,6 +69,7 @@ class Snapshot:
         replay: What the latest replay of known texts came to.
         fell_back: Whether the model computes on the CPU although a GPU was asked for.
         preprocess: What texts go through in training and here; None before a model is there.
+        tokens: Loads of tokenizers, and the texts whose tokens are kept.
     """
 
     version: str
@@ -81,6 +84,7 @@ class Snapshot:
     replay: ReplayView = field(default_factory=lambda: ReplayView({}))
     fell_back: bool = False
     preprocess: Fingerprints | None = None
+    tokens: TokensView = field(default_factory=TokensView)
 
 
 class _Once(Collector):
@@ -121,6 +125,7 @@ class _Once(Collector):
         yield from _degraded(now.degraded)
         yield from canary_series(now.canary)
         yield from replay_series(now.replay)
+        yield from token_series(now.tokens)
         if now.preprocess is not None:
             yield _preprocess(now.preprocess)
 

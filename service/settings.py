@@ -101,6 +101,7 @@ class Settings(BaseSettings):
     scheduler_batching: bool | None
     batch_size: int = Field(ge=1, le=256)
     batch_wait_seconds: _Seconds
+    tokenizer_cache_texts: int = Field(ge=0, le=10_000)
     knee_rps: float = Field(ge=0, le=1e6, allow_inf_nan=False)
     knee_share: float = Field(gt=0, le=1)
     postprocess_socket: Path | None

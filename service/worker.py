@@ -17,6 +17,7 @@ from service.loop_tick import LoopTick
 from service.replay import Replay
 from service.service_metrics import Degraded, Snapshot
 from service.settings import Settings
+from service.tokens import look
 
 __all__ = ["Telemetry", "Worker"]
 
@@ -83,6 +84,7 @@ class Worker:
             self.replay.view,
             bool(getattr(backend, "device_warning", "")),
             preprocess=getattr(backend, "preprocess", None),
+            tokens=look(backend),
         )
 
     @property

@@ -83,4 +83,35 @@ DEGRADATION: Final = (
         width=6,
         minimum=0,
     ),
+    Panel(
+        key="tokenizer-cache",
+        id=25,
+        title="Texts whose tokens are kept",
+        kind="timeseries",
+        unit="short",
+        description="What a worker keeps, and the most that it may keep; 0: the cache is off. Above its bound it grows "
+        "with every new text.",
+        no_data=_NONE,
+        queries=(
+            Query("max(model_tokenizer_cached_texts)", "kept"),
+            Query("max(model_tokenizer_cache_bound_texts)", "may be kept"),
+        ),
+        alerts=("tokenizer_cache_growth",),
+        width=6,
+        minimum=0,
+    ),
+    Panel(
+        key="tokenizer-loads",
+        id=26,
+        title="Loads of the tokenizer",
+        kind="timeseries",
+        unit="s",
+        description="The quickest and the slowest load of a worker's last start. Far apart, with several at one time: "
+        "they wait for each other.",
+        no_data=_NONE,
+        queries=(Query("max by (which) (model_tokenizer_load_seconds)", "{{which}}"),),
+        alerts=("tokenizer_load_lock",),
+        width=6,
+        minimum=0,
+    ),
 )

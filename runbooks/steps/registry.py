@@ -35,6 +35,7 @@ from runbooks.steps import (
     symptoms,
     telemetry,
     timeouts,
+    tokenizing,
     triton,
     workers,
 )
@@ -74,6 +75,7 @@ STEPS: Final[Mapping[str, StepFunction]] = {
         symptoms,
         telemetry,
         timeouts,
+        tokenizing,
         triton,
         workers,
     )

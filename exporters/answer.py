@@ -13,13 +13,15 @@ from exporters.ring_folder import READ_ERRORS, open_rings
 from exporters.trace_view import TraceView, rfc3339
 from probes.reader import RingFile
 
-__all__ = ["FOUND", "MOST_ERRORS", "NOT_FOUND", "OLDER", "Answer", "Question", "answer"]
+__all__ = ["FOUND", "MOST_ERRORS", "NOT_FOUND", "OLDER", "STREAM_ROWS", "Answer", "Question", "answer"]
 
 FOUND: Final = "found"
 NOT_FOUND: Final = "not_found"
 # Not the same: the request may well have been there.
 OLDER: Final = "older_than_retention"
 MOST_ERRORS: Final = 100
+# Below the folder of the requests' rows: those of messages. As in service/stream/records.py; held equal by its tests.
+STREAM_ROWS: Final = "stream"
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,21 @@ def answer(question: Question, ring_dir: Path | str, archive_dir: Path | str | N
 
 
 def _look(question: Question, folder: Path, archive: Archive | None) -> list[TraceView]:
-    """Return what the question asks for."""
+    """Return what the question asks for; by an id the messages that a stream of queries took of it as well."""
     if question.session_id is not None:
-        return lookup.find_session(folder, question.session_id, archive=archive)
+        found = lookup.find_session(folder, question.session_id, archive=archive)
+        return _with(found, lookup.find_session(folder / STREAM_ROWS, question.session_id))
     if question.trace_id is not None:
-        return lookup.find_trace(folder, question.trace_id, archive=archive)
+        found = lookup.find_trace(folder, question.trace_id, archive=archive)
+        return _with(found, lookup.find_trace(folder / STREAM_ROWS, question.trace_id))
     if question.slow is not None:
         return lookup.slowest(folder, question.slow, question.since_ns, archive=archive)
     return lookup.errors(folder, MOST_ERRORS, question.since_ns, archive=archive)
+
+
+def _with(requests: list[TraceView], messages: list[TraceView]) -> list[TraceView]:
+    """Return both by their start."""
+    return sorted([*requests, *messages], key=lambda one: one.start_unix_ns) if messages else requests
 
 
 def _kept_since(folder: Path, archive: Archive | None) -> int | None:

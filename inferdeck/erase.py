@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.console import Console
 
+from exporters.answer import STREAM_ROWS
 from inferdeck.erase_files import Words, in_json, in_log, words_of
 from inferdeck.errors import CannotRun
 from inferdeck.look_up import ring_folder
@@ -26,6 +27,7 @@ __all__ = ["Subject", "erase", "run_erase"]
 BEYOND_REACH = (
     "spans that were sent to an OTLP target (Jaeger or another) bear session.id: erase them there",
     "backups of these folders, bundles that were handed on, and evidence that `drill --out` put elsewhere",
+    "messages in the topics or files that a stream of user queries reads: erase them there",
     "living processes remember a bounded number of recent ids in memory; a restart forgets them",
 )
 BY_HASH_ALONE = "evidence of drills, whose rows were hashed with keys of their own: give the session id itself"
@@ -158,6 +160,9 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
     # rows before the archive: what the exporter seals from then on is masked already
     for path in sorted(ring_dir.glob("*.ring")):
         _ring(subject, path, "rows", erasure)
+    of_stream = in_stream(subject, ring_dir / STREAM_ROWS)
+    for path in sorted((ring_dir / STREAM_ROWS).glob("*.ring")):
+        _ring(of_stream, path, "rows of the stream", erasure)
     _archive(subject, state_dir / "archive", "archive", erasure)
     archives = sorted(path for path in state_dir.glob("drills/**/archive") if path.is_dir())
     there = in_evidence(subject, archives)
@@ -177,6 +182,21 @@ def erase(subject: Subject, ring_dir: Path, state_dir: Path) -> Erasure:
         except (OSError, ValueError) as error:
             erasure.missed(place, path, f"{type(error).__name__}: {error}")
     return erasure
+
+
+def in_stream(subject: Subject, folder: Path) -> Subject:
+    """Return the same subject as the rows of the stream of queries know it, which have a key of their own.
+
+    Args:
+        subject: Whose traces.
+        folder: Folder of those rows.
+    """
+    from exporters.archive.keys import hashes_of
+
+    if subject.session_id is None:
+        return subject
+    more = hashes_of(subject.session_id, folder, None)
+    return replace(subject, hashes=tuple(dict.fromkeys((*subject.hashes, *more))))
 
 
 def in_evidence(subject: Subject, archives: Sequence[Path]) -> Subject:
@@ -202,7 +222,11 @@ def _closed_folders(ring_dir: Path, state_dir: Path, erasure: Erasure) -> None:
         if not isinstance(error, FileNotFoundError):
             erasure.missed("folder", Path(error.filename), error.strerror or str(error))
 
-    for folder in (ring_dir, *(state_dir / name for name in ("", "reports", "triage", "logs", "bundles"))):
+    for folder in (
+        ring_dir,
+        ring_dir / STREAM_ROWS,
+        *(state_dir / name for name in ("", "reports", "triage", "logs", "bundles")),
+    ):
         try:
             with os.scandir(folder) as entries:
                 next(entries, None)

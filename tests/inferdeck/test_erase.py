@@ -263,3 +263,14 @@ def test_a_log_is_masked_in_place_while_it_is_written(tmp_path: Path) -> None:
     (tmp_path / "link.log").symlink_to(path)
     with pytest.raises(OSError, match=os.strerror(40)):
         in_log(tmp_path / "link.log", words_of(ME, []))
+
+
+def test_rows_of_the_stream_are_erased_by_their_own_key(rows: Path, state: Path) -> None:
+    """Messages of the session that a stream of user queries took, beside its requests."""
+    flight(rows).close()
+    flight(rows / "stream").close()
+
+    erasure = erase(subject_of(ME, None, rows, state / "archive"), rows, state)
+
+    assert ([], True) == (erasure.unreached, "rows of the stream" in [place["place"] for place in erasure.places])
+    assert ME.encode() not in everything(rows)

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from exporters.lookup import find_session, find_trace
+from exporters.answer import STREAM_ROWS, Question, answer
+from probes import Recorder, RecorderSettings
 from probes.reader import RingFile
 from service.deadletters.letters import read_letters
 from service.stream.consumer import Consumer
@@ -195,18 +196,27 @@ def test_messages_are_found_beside_the_request_that_sent_them(tmp_path: Path) ->
         raw(3),
     ]
     write_lines(tmp_path / "in" / "a.jsonl", lines)
+    request = {"type": "http", "method": "POST", "headers": ((b"traceparent", headers["traceparent"].encode()),)}
+    recorder = Recorder.open(tmp_path / "rows", "test", settings=RecorderSettings(sensors=False))
+    begun = recorder.begin(request)
+    assert begun is not None
+    recorder.finish(begun, request, 200, False)
+    recorder.close()
     consumer = file_consumer(tmp_path, Clock(), records=Records(tmp_path / "rows"))
     drain(consumer)
     consumer.close()
     rows = tmp_path / "rows" / FOLDER
-    found = [one.to_dict() for one in find_trace(rows, trace)]
+    found = [one.to_dict() for one in answer(Question(trace_id=trace), tmp_path / "rows").traces]
 
-    assert ["ok", "refused"] == [one["outcome"] for one in found]
-    assert {"from-the-headers-01"} == {one["session_id"] for one in found}
+    assert [("test", "ok"), ("stream", "ok"), ("stream", "refused")] == [
+        (one["service"], one["outcome"]) for one in found
+    ]
+    assert {"from-the-headers-01"} == {one["session_id"] for one in found[1:]}
     with RingFile(next(rows.glob("*.ring"))) as ring:
         parents = ring.read(0, 10).rows["parent_span_id"].tolist()
     assert [int(span, 16), int(span, 16), 0] == parents
-    assert 1 == len(find_session(rows, SESSION))
+    assert 1 == len(answer(Question(session_id=SESSION), tmp_path / "rows").traces)
+    assert FOLDER == STREAM_ROWS
 
 
 def test_lag_is_told_while_messages_wait_and_not_when_all_is_read(tmp_path: Path) -> None:

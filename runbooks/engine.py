@@ -16,6 +16,7 @@ from runbooks.mapping.told import absent_metrics, mapping_told
 from runbooks.onset import find_window, first_known
 from runbooks.pages import Page, load_pages
 from runbooks.payloads import Notification, parse_payload
+from runbooks.plots import decisive_plots
 from runbooks.prometheus_source import SourceMissingError
 from runbooks.scoring import Candidate, rank, score_page
 from runbooks.sources import Missing, Sources, gather
@@ -225,6 +226,7 @@ def _result(
         "runbook": f"runbooks/{page.path}" if page else None,
         "mitigations": [{"do": one.do, "undo": one.undo} for one in named.page.mitigations] if named else [],
         "traces": worst_traces(evidence),
+        "plots": decisive_plots(evidence),
         "report": None,
     }
 

@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from exporters.serving import only_known_hosts
@@ -25,6 +25,7 @@ from runbooks.inbox import InboxFullError
 from runbooks.notify.notifier import FollowUpCounter, Notifier
 from runbooks.pages import PAGES_DIR
 from runbooks.payloads import MOST_BYTES, PayloadError, read_payload
+from runbooks.report_page import render_list, render_page
 from runbooks.watch import TriageWatch
 
 __all__ = ["NotificationCounter", "make_app"]
@@ -139,13 +140,16 @@ class _Pages:
     async def reports(self, request: Request) -> Response:
         if not self._allowed(request):
             return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
-        return JSONResponse({"reports": await run_in_threadpool(self._watch.store.overview)})
+        found = await run_in_threadpool(self._watch.store.overview)
+        return HTMLResponse(render_list(found)) if _reads(request) else JSONResponse({"reports": found})
 
     async def report(self, request: Request) -> Response:
         if not self._allowed(request):
             return self._refuse("unauthorized", 401, "show the token: Authorization: Bearer ...")
         found = await run_in_threadpool(self._watch.store.load, request.path_params["report_id"])
-        return JSONResponse(found) if found else _no(404, "no such report; GET /reports lists them")
+        if not found:
+            return _no(404, "no such report; GET /reports lists them")
+        return HTMLResponse(await run_in_threadpool(render_page, found)) if _reads(request) else JSONResponse(found)
 
     async def selftests(self, request: Request) -> Response:
         if not self._allowed(request):
@@ -194,6 +198,11 @@ async def _body(request: Request) -> bytes:
         if len(body) > MOST_BYTES:
             raise _TooLargeError(f"payload over {MOST_BYTES} bytes; set max_alerts at the sender")
     return bytes(body)
+
+
+def _reads(request: Request) -> bool:
+    """Return whether a person asks: browsers name HTML first, programs do not."""
+    return request.headers.get("accept", "").partition(",")[0].strip().startswith("text/html")
 
 
 def _no(status: int, why: str) -> Response:

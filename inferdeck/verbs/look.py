@@ -103,6 +103,7 @@ def trace(
 )
 @click.option("--at", metavar="TIME", help="Time to look at: ISO 8601 or Unix seconds; now by default.")
 @click.option("--bundle", type=click.Path(path_type=Path), metavar="FILE", help="Look at a file of `inferdeck bundle`.")
+@click.option("--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as a page, with plots.")
 @click.option("--mapping", metavar="NAME|FILE", help="For a service without our rows: how its metrics map to ours.")
 @click.option("--prometheus", "url", metavar="URL", help="Prometheus to ask; the stack's by default.")
 @click.option("--job", metavar="NAME", help="With --mapping: the service's scrape job, when several have the metrics.")
@@ -113,6 +114,7 @@ def triage(
     payload: Path | None,
     at: str | None,
     bundle: Path | None,
+    html: Path | None,
     mapping: str | None,
     url: str | None,
     job: str | None,
@@ -129,7 +131,7 @@ def triage(
       inferdeck triage
       inferdeck triage --alert EventLoopBlocked
       inferdeck triage --payload notification.json --json
-      inferdeck triage --at 2026-01-01T03:00:00Z
+      inferdeck triage --at 2026-01-01T03:00:00Z --html report.html
       inferdeck triage --bundle incident.tar.gz
       inferdeck triage --mapping fastapi-instrumentator --prometheus http://127.0.0.1:9090
     """
@@ -138,7 +140,9 @@ def triage(
 
     del quiet
     if bundle is not None:
-        if alert or payload or at or mapping or url or job:
+        if alert or payload or at or html or mapping or url or job:
             raise click.UsageError("--bundle holds its own alert, time and sources")
         return triage_bundle(bundle)
-    return run_triage(load_settings(), alert=alert, payload=payload, at=at, mapping=mapping, url=url, job=job)
+    return run_triage(
+        load_settings(), alert=alert, payload=payload, at=at, mapping=mapping, url=url, job=job, page=html
+    )

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import uvicorn
 
+from runbooks.engine import triage
 from runbooks.inbox import Inbox
 from runbooks.store import ReportStore
 from runbooks.watch import TriageWatch
@@ -98,6 +99,24 @@ def test_a_notification_becomes_a_kept_report(tmp_path: Path) -> None:
     # half a minute after the alert's start is what is looked at
     assert 1_796_025_780.0 == report["at"]
     assert report["session_id"].startswith("sha256:")
+
+
+def test_a_browser_is_shown_pages_and_a_program_gets_json(tmp_path: Path, world: Callable[..., Any]) -> None:
+    """The same addresses: what a notification links to is read by people."""
+    here = world(block_seconds=0.2, block_share=0.05)
+    found = triage(here.sources(), at=here.until, clock=lambda: here.until)
+    asks = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    with served(watch(tmp_path, lambda _alert, _at: found)) as client:
+        client.post("/webhook", json=BODY)
+        listed = eventually(lambda: client.get("/reports").json()["reports"])
+        address = f"/reports/{listed[0]['id']}"
+        shown, plain = client.get(address, headers=asks), client.get(address, headers={"accept": "*/*"})
+        overview = client.get("/reports", headers=asks)
+
+    assert shown.headers["content-type"].startswith("text/html")
+    assert "<svg" in shown.text
+    assert "event_loop_blocked" == plain.json()["verdict"]["slug"]
+    assert address.removeprefix("/") in overview.text
 
 
 def test_a_repeated_notification_starts_nothing_new(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from inferdeck.errors import CannotRun
 from inferdeck.schema import validate
 from inferdeck.settings import load_settings
 from inferdeck.stack.commands import down
@@ -92,3 +94,15 @@ def test_a_wrong_folder_is_named_by_each_verb(home: Path, capsys: pytest.Capture
     for line in told:
         assert str(home) in line
         assert "INFERDECK_STATE_DIR" in line
+
+
+@pytest.mark.usefixtures("home")
+def test_triage_writes_its_answer_as_a_page_or_says_why_not(tmp_path: Path) -> None:
+    """Readable by its owner alone; a folder that is not there is told before anything is lost."""
+    page = tmp_path / "report.html"
+    run_triage(load_settings(), alert=None, payload=None, at=None, page=page)
+
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert 0o600 == stat.S_IMODE(page.stat().st_mode)
+    with pytest.raises(CannotRun, match="cannot write"):
+        run_triage(load_settings(), alert=None, payload=None, at=None, page=tmp_path / "none" / "report.html")

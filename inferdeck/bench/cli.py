@@ -1,4 +1,4 @@
-"""`bench overhead`, `bench start`, `bench serve`, `bench trace`, `bench drift`, `bench images`, `bench stream`."""
+"""The benches: what observing costs, how fast the service starts and answers, how fast a request is found."""
 
 from __future__ import annotations
 
@@ -318,3 +318,27 @@ def stream(*, messages: int, rounds: int, kafka: bool, quiet: bool) -> Outcome:
     with progress_bar("bench stream", quiet=quiet) as progress:
         payload = run_stream(messages, rounds, progress, kafka=kafka)
     return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_stream(payload, console))
+
+
+@bench.command()
+@click.option("--records", type=click.IntRange(1000, 1_000_000), default=1_000_000, show_default=True, help="Rows.")
+@reports
+def investigate(*, records: int, quiet: bool) -> Outcome:
+    """Time `inferdeck investigate` over a window of so many rows, most of them archived, and its peak of memory.
+
+    Rows are written by the real recorder and sealed by the real archiver, with one client release whose confidence
+    falls at half time; the command runs as a process of its own. Exit 1 when it takes 60 s or 2 GB or more, misses a
+    row, or names another slice. Takes about a minute.
+
+    \b
+    Examples:
+      inferdeck bench investigate
+      inferdeck bench investigate --records 100000
+      inferdeck --json bench investigate > investigate.json
+    """  # noqa: D301  # click looks for the character, not for two letters
+    from inferdeck.bench.investigate import draw_investigate, run_investigate
+    from inferdeck.terminal import progress_bar
+
+    with progress_bar("bench investigate", quiet=quiet) as progress:
+        payload = run_investigate(records, progress)
+    return Outcome(payload, 0 if payload["gate"]["passed"] else 1, lambda console: draw_investigate(payload, console))

@@ -25,6 +25,8 @@ WORKERS: Final = 4
 LOOK_EVERY: Final = 4096
 _ROUTE: Final = SimpleNamespace(path="/v1/sentiment")
 _RELEASES: Final = tuple(b"7.%d.0" % number for number in range(8))
+# Place of the release whose answers may be less sure.
+UNSURE: Final = 3
 _LABELS: Final = ("negative", "neutral", "positive")
 
 
@@ -51,7 +53,12 @@ def session_id(number: int) -> str:
 
 
 def write_flight(
-    ring_dir: Path, archive_dir: Path, records: int, progress: Callable[[float], None] = lambda _share: None
+    ring_dir: Path,
+    archive_dir: Path,
+    records: int,
+    progress: Callable[[float], None] = lambda _share: None,
+    *,
+    unsure_from: int | None = None,
 ) -> Written:
     """Write *records* rows by four workers, four requests to a session, and seal what is due in between.
 
@@ -60,6 +67,7 @@ def write_flight(
         archive_dir: Folder for the archive's segments.
         records: Rows; a multiple of four.
         progress: Told the share that is done.
+        unsure_from: Row from which on one release's answers are less sure; None for never.
 
     Raises:
         CannotRun: If rings or archive cannot be had, or a row was lost.
@@ -72,7 +80,8 @@ def write_flight(
             raise CannotRun(f"no ring files in {ring_dir} ({lost})", "free some memory in /dev/shm")
         archiver.look()
         for number in range(records):
-            _request(workers[number % WORKERS], number, draw)
+            unsure = unsure_from is not None and number >= unsure_from and number % len(_RELEASES) == UNSURE
+            _request(workers[number % WORKERS], number, draw, 0.3 if unsure else 1.0)
             if number % LOOK_EVERY == LOOK_EVERY - 1:
                 archiver.look()
                 progress(number / records)
@@ -95,7 +104,7 @@ def write_flight(
             worker.close()
 
 
-def _request(worker: Recorder, number: int, draw: random.Random) -> None:
+def _request(worker: Recorder, number: int, draw: random.Random, sure: float) -> None:
     """Record one request with the stages and attributes of the sentiment service."""
     scope: dict[str, Any] = {
         "type": "http",
@@ -123,7 +132,7 @@ def _request(worker: Recorder, number: int, draw: random.Random) -> None:
         record.set(
             input_length=length,
             tokens=length // 3,
-            confidence=draw.random(),
+            confidence=draw.random() * sure,
             label=_LABELS[number % len(_LABELS)],
             model_version="v1",
         )

@@ -1,0 +1,1 @@
+"""What drift and falling confidence start: which slice of the traffic changed, since when, and by how much."""

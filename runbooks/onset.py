@@ -13,6 +13,7 @@ from runbooks.evidence import Evidence, Series, Window
 from runbooks.gpu_queries import gpu_levels
 from runbooks.lives import STARTING, died, lived_through, stuck
 from runbooks.memory_queries import DUPLICATE_SESSIONS, MEMORY_SHORT
+from runbooks.preprocess_queries import PREPROCESS_MISMATCH
 from runbooks.rows import OUTCOMES, Floats, Rows
 from runbooks.stream_queries import stream_levels
 from runbooks.targets import down_at
@@ -153,6 +154,10 @@ def _device_signals(evidence: Evidence, edges: Floats) -> Iterator[Signal]:
     if short:
         # One in five seconds: a device that was sized for its batches refuses none.
         yield Signal("requests without memory, a second", edges, _rate(short, edges), 0.2)
+    mismatch = evidence.get(PREPROCESS_MISMATCH)
+    if mismatch:
+        # A state, told once a scrape: equal fingerprints never differ for a moment.
+        yield Signal("texts prepared otherwise than in training", edges, _highest(mismatch, edges), 0.1)
     for name, level, effect in (*gpu_levels(evidence), *token_levels(evidence)):
         yield Signal(name, edges, _highest([level], edges), effect)
     for name, series, effect in stream_levels(evidence):

@@ -44,6 +44,8 @@ NUMBERS: Final = (
     "batch_id",
     "sentiment.tokenizer/seq_len",
     "sentiment.tokenizer/padding_ratio",
+    "sentiment.tokenizer/unknown_ratio",
+    "confidence",
 )
 
 

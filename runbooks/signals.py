@@ -12,6 +12,7 @@ from runbooks.cluster_queries import CLUSTER_QUERIES
 from runbooks.evidence import Series
 from runbooks.gpu_queries import GPU_QUERIES
 from runbooks.memory_queries import MEMORY_QUERIES
+from runbooks.preprocess_queries import PREPROCESS_QUERIES
 from runbooks.rows import Floats
 from runbooks.stream_queries import STREAM_QUERIES
 from runbooks.token_queries import TOKEN_QUERIES
@@ -182,6 +183,7 @@ QUERIES: Final = (
     *TRITON_QUERIES,
     *MEMORY_QUERIES,
     *GPU_QUERIES,
+    *PREPROCESS_QUERIES,
     *STREAM_QUERIES,
     *TOKEN_QUERIES,
 )

@@ -26,7 +26,7 @@ def test_a_study_in_use_is_said_before_anything_is_trained(tmp_path: Path, monke
     """The model's folder stays as it was."""
     monkeypatch.setattr(searching, "_LOCK_SECONDS", 0.1)
     study = tmp_path / "study.db"
-    with training_lock(study, lambda: None), pytest.raises(CannotRun, match="another search works on .*--study"):
+    with training_lock(study, lambda: None), pytest.raises(CannotRun, match=r"another search works on .*--study"):
         train_model(tmp_path / "model", lambda _what, _share: None, study=study)
     assert not (tmp_path / "model").exists()
 

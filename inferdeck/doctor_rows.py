@@ -29,13 +29,14 @@ def row_files(folder: Path) -> Iterator[Check]:
     """
     from probes.folder import KEY_BYTES, KEY_NAME
     from probes.reader import RingError, RingFile, list_rings
+    from probes.session_key import RETIRED
 
     paths = list_rings(folder)
     if not paths:
         yield Check("row files", "absent", f"no worker has recorded in {folder}", "start the service")
         return
     key = folder / KEY_NAME
-    private = [path for path in (*paths, key) if path.exists()]
+    private = [path for path in (*paths, key, *folder.glob(RETIRED)) if path.exists()]
     if wide := [path.name for path in private if stat.S_IMODE(path.stat().st_mode) & 0o077]:
         yield Check("row files", "warn", f"open to others: {', '.join(wide[:5])}", f"chmod 600 {folder}/*")
     elif not key.exists() or key.stat().st_size != KEY_BYTES:

@@ -131,18 +131,19 @@ def is_locked(path: Path) -> bool:
     return False
 
 
-def read_key(directory: Path, create: bool = False) -> bytes:
+def read_key(directory: Path, create: bool = False, name: str = KEY_NAME) -> bytes:
     """Return the folder's key for keyed hashes of session ids.
 
     Args:
         directory: The folder of the ring files.
         create: Make the key if there is none; two workers who do so at once get the same one.
+        name: The key's file.
 
     Raises:
         OSError: If there is no key, or it cannot be made.
         ValueError: If the key is damaged.
     """
-    path = directory / KEY_NAME
+    path = directory / name
     if create and not path.exists():
         temporary = directory / f".key-{secrets.token_hex(8)}"
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

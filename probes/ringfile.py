@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from probes.folder import SUFFIX, FolderRefused, boot_id, is_locked, locked_folder, prepare_folder, read_key, sweep
+from probes.folder import SUFFIX, FolderRefused, boot_id, is_locked, locked_folder, prepare_folder, sweep
 from probes.layout import RingError, encode_header, plan_layout
 from probes.reader import RingFile
+from probes.session_key import current_key, secret_path
 from probes.settings import Identity, RecorderSettings
 from probes.writer import RingWriter
 
@@ -124,7 +125,7 @@ def open_ring(directory: Path, service: str, identity: Identity, settings: Recor
     half_made = path.with_suffix(".new")
     fd = -1
     try:
-        key = read_key(directory, create=True)
+        key = current_key(directory, secret_path())
         sweep(directory, settings.dead_rings)
         with locked_folder(directory):
             meta = _meta(service, identity, _free_number(directory, service), boot, ring_id)

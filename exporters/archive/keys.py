@@ -1,6 +1,7 @@
 """The keys by which archived sessions were hashed: the ring folder's own is gone after the machine's next start.
 
-Each is kept as `<fingerprint>.key`, 0600, as long as a segment may need it. Bounded: one a start of the ring folder.
+Each is kept as `<fingerprint>.key`, 0600, as long as a segment may need it. Bounded: one a start of the ring folder, or
+one a rotation (probes/session_key.py).
 """
 
 from __future__ import annotations
@@ -12,17 +13,21 @@ import time
 from pathlib import Path
 from typing import Final
 
-from probes.folder import KEY_BYTES, read_key, session_hashes
+from probes.folder import KEY_BYTES, session_hashes
+from probes.reader import RingError, RingFile, list_rings
+from probes.session_key import read_keys, retired_keys
 
 __all__ = ["forget_old_keys", "hashes_of", "remember_key"]
 
 _SUFFIX: Final = ".key"
 # After a clean-up that went wrong, a look-up must not hash with thousands of keys.
 _MOST_KEYS: Final = 256
+# A worker reads its key a moment before its ring file begins.
+_MARGIN_SECONDS: Final = 60.0
 
 
 def remember_key(folder: Path, ring_dir: Path) -> None:
-    """Keep the ring folder's key, or note that it was used now.
+    """Keep the ring folder's keys, or note that they were used now; retired ones only while rows of theirs are there.
 
     Args:
         folder: The archive.
@@ -31,10 +36,31 @@ def remember_key(folder: Path, ring_dir: Path) -> None:
     Raises:
         OSError: If it cannot be written.
     """
-    try:
-        key = read_key(ring_dir)
-    except (OSError, ValueError):
+    _forget_retired(ring_dir)
+    for key in read_keys(ring_dir):
+        _remember(folder, key)
+
+
+def _forget_retired(ring_dir: Path) -> None:
+    """Remove the retired keys of a ring folder in which every ring file was begun after their retirement."""
+    retired = retired_keys(ring_dir)
+    if not retired:
         return
+    begun = [time.time()]
+    for path in list_rings(ring_dir):
+        try:
+            with RingFile(path) as ring:
+                begun.append(ring.header.started_unix_ns / 1e9)
+        except (RingError, OSError):
+            # It may be the one that needs them.
+            return
+    for path, when in retired:
+        if when < min(begun) - _MARGIN_SECONDS:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _remember(folder: Path, key: bytes) -> None:
     path = folder / (hashlib.blake2b(key, digest_size=8, person=b"archive-key").hexdigest() + _SUFFIX)
     with contextlib.suppress(FileNotFoundError):
         os.utime(path)
@@ -59,7 +85,7 @@ def forget_old_keys(folder: Path, unused_seconds: float) -> None:
 
 
 def hashes_of(session_id: str, ring_dir: Path, folder: Path | None = None) -> list[int]:
-    """Return the hashes that a session's rows may have, that of the ring folder's key first.
+    """Return the hashes that a session's rows may have, those of the ring folder's keys first.
 
     Args:
         session_id: As it came in the header; a surrogate stands for a byte of the command line that is no UTF-8.
@@ -71,9 +97,7 @@ def hashes_of(session_id: str, ring_dir: Path, folder: Path | None = None) -> li
     except UnicodeEncodeError:
         # A lone surrogate that stands for no byte: no header can hold it.
         return []
-    keys: list[bytes] = []
-    with contextlib.suppress(OSError, ValueError):
-        keys.append(read_key(ring_dir))
+    keys = read_keys(ring_dir)
     for path in _key_files(folder) if folder else []:
         with contextlib.suppress(OSError):
             keys.append(path.read_bytes())

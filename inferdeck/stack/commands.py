@@ -22,6 +22,7 @@ from inferdeck.stack.process import ProcessRecord, is_alive, log_tail, start, st
 from inferdeck.stack.state import StackState, make_private_folder, only_stack, read_state, write_private, write_state
 from inferdeck.stack.triton import find_triton
 from inferdeck.version import ROOT
+from probes.session_key import RETIRED
 
 __all__ = ["down", "find_tools", "prepare_model", "stack_urls", "up"]
 
@@ -37,6 +38,7 @@ PURGED = (
         "triage",
         "exporter.state",
         "exporter.lock",
+        "session.key",
         "archive",
         "rows",
     ),
@@ -260,7 +262,7 @@ def _purge(state_dir: Path, ring_dir: Path) -> list[str]:
 
     Only where the record of a stack was found: `logs` and `run` of any other folder are somebody else's.
     """
-    rows = [path for path in sorted(ring_dir.glob("*")) if path.suffix in {".ring", ".new"} or path.name in RING_FOLDER]
+    rows = [path for path in sorted(ring_dir.glob("*")) if _of_rows(path)]
     gone = _delete([*(state_dir / name for name in PURGED), *rows])
     with contextlib.suppress(OSError):
         # only without a journal: who did what is kept
@@ -269,6 +271,10 @@ def _purge(state_dir: Path, ring_dir: Path) -> list[str]:
         ring_dir.rmdir()
         gone.append(str(ring_dir))
     return gone
+
+
+def _of_rows(path: Path) -> bool:
+    return path.suffix in {".ring", ".new"} or path.name in RING_FOLDER or path.match(RETIRED)
 
 
 def _delete(places: list[Path]) -> list[str]:

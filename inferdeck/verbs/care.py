@@ -1,4 +1,4 @@
-"""`selftest`, `bundle`, `erase`: the stack proves itself, hands an incident over, and forgets a person."""
+"""`selftest`, `bundle`, `erase`, `rekey`: the stack proves itself, hands an incident over, forgets a person, a key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from inferdeck.result import Outcome
 from inferdeck.verbs.common import reports
 
-__all__ = ["bundle", "erase", "selftest"]
+__all__ = ["bundle", "erase", "rekey", "selftest"]
 
 
 @click.command(short_help="Follow a marked request and alert through the running stack.")
@@ -105,3 +105,25 @@ def erase(*, session_id: str | None, keyed_hash: str | None, quiet: bool) -> Out
         raw = sys.stdin.buffer.read(MOST_ID_BYTES + 1)
         session_id = raw.removesuffix(b"\n").decode("utf-8", "surrogateescape")
     return run_erase(load_settings(), session_id, keyed_hash)
+
+
+@click.command(short_help="Give session hashes another key, from the next start on.")
+@reports
+def rekey(*, quiet: bool) -> Outcome:
+    """Put another secret in place for the keyed hashes by which sessions are found in rows.
+
+    The secret is the file session.key in the state folder (or INFERDECK_KEY_FILE), 0600, made at the first start.
+    Workers take a new one up at their next start; restart the service when it must be soon. Rows that were hashed with
+    earlier keys are still found and erased: their keys stay beside the rows, 16 at most, and in the archive as long as
+    its segments.
+
+    \b
+    Examples:
+      inferdeck rekey
+      inferdeck rekey --json
+    """  # noqa: D301  # click takes the backspace itself as its mark
+    from inferdeck.rekey import run_rekey
+    from inferdeck.settings import load_settings
+
+    del quiet
+    return run_rekey(load_settings())

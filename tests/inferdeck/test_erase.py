@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from exporters.archive.blocks import Part
 from exporters.archive.keys import remember_key
 from exporters.archive.sealing import write_segment
+from exporters.lookup import find_session
 from inferdeck.erase import erase, run_erase, subject_of
 from inferdeck.erase_files import erased, in_log, words_of
 from inferdeck.errors import CannotRun
+from inferdeck.rekey import run_rekey
 from inferdeck.schema import validate
 from inferdeck.settings import load_settings
 from probes import RecorderSettings
@@ -24,6 +26,7 @@ from probes.folder import session_hash
 from probes.plan import FIXED_INDEX
 from probes.reader import RingFile
 from probes.ringfile import OwnedRing, open_ring
+from probes.session_key import read_keys
 from probes.settings import Identity
 from runbooks.store import ReportStore
 
@@ -274,3 +277,36 @@ def test_rows_of_the_stream_are_erased_by_their_own_key(rows: Path, state: Path)
 
     assert ([], True) == (erasure.unreached, "rows of the stream" in [place["place"] for place in erasure.places])
     assert ME.encode() not in everything(rows)
+
+
+def held(one: OwnedRing) -> int:
+    """Return how many rows of a worker bear the hash that its own key gives."""
+    assert one.path is not None
+    with RingFile(one.path) as ring:
+        return len(ring.find_hash(session_hash(one.key, ME.encode())))
+
+
+def test_rows_of_keys_that_were_rotated_away_are_erased_too(
+    tmp_path: Path, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command: each start hashes otherwise, each row is found by the id, and each is erased."""
+    monkeypatch.setenv("INFERDECK_STATE_DIR", str(state))
+    rows = tmp_path / "rotated"
+    settings = load_settings().model_copy(update={"state_dir": state, "ring_dir": rows})
+    flights = []
+    for _ in range(3):
+        flights.append(flight(rows))
+        outcome = run_rekey(settings)
+        validate("rekey", STAMP | outcome.payload)
+    assert 3 == len({one.key for one in flights}) == len(read_keys(rows))
+    # The hand-made rows share a trace id, so that they are one trace.
+    assert find_session(rows, ME)
+    assert [1, 1, 1] == [held(one) for one in flights]
+
+    done = {place["path"]: place["count"] for place in run_erase(settings, ME, None).payload["places"]}
+
+    assert all(str(one.path) in done for one in flights)
+    assert [] == find_session(rows, ME)
+    assert [0, 0, 0] == [held(one) for one in flights]
+    for one in flights:
+        one.close()

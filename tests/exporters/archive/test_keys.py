@@ -3,12 +3,18 @@ from __future__ import annotations
 import os
 import stat
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from exporters.archive.keys import forget_old_keys, hashes_of, remember_key
 from probes.folder import prepare_folder, read_key, session_hash
+from probes.session_key import current_key, retired_keys, rotate
+
+if TYPE_CHECKING:
+    from tests.exporters.conftest import Flight
 
 MINE = "mine-0123456789abcdef"
 
@@ -57,3 +63,38 @@ def test_keys_go_when_no_segment_can_need_them(ring_dir: Path, archive: Path) ->
     assert path.exists()
     forget_old_keys(archive, 50)
     assert not path.exists()
+
+
+def test_keys_that_were_rotated_are_kept_too(ring_dir: Path, archive: Path, tmp_path: Path) -> None:
+    """A look-up hashes with each; once no ring file is old enough, the archive alone has those before."""
+    prepare_folder(ring_dir)
+    keys = []
+    for _ in range(3):
+        rotate(tmp_path / "secret")
+        keys.append(current_key(ring_dir, tmp_path / "secret"))
+    remember_key(archive, ring_dir)
+    expected = {session_hash(key, MINE.encode()) for key in keys}
+    assert expected == set(hashes_of(MINE, ring_dir)) == set(hashes_of(MINE, ring_dir, archive))
+    assert (2, 3) == (len(retired_keys(ring_dir)), len(list(archive.iterdir())))
+
+    for path, _ in retired_keys(ring_dir):
+        os.utime(path, (time.time() - 1000, time.time() - 1000))
+    remember_key(archive, ring_dir)
+    assert [] == retired_keys(ring_dir)
+    assert expected == set(hashes_of(MINE, ring_dir, archive))
+
+
+def test_a_retired_key_stays_as_long_as_a_ring_file_that_needs_it(
+    fly: Callable[..., Flight], ring_dir: Path, archive: Path
+) -> None:
+    """Whether its worker lives or not; and beside one that cannot be read."""
+    flight = fly()
+    rotate(ring_dir.parent / "secret")
+    current_key(ring_dir, ring_dir.parent / "secret")
+    ((path, _),) = retired_keys(ring_dir)
+    remember_key(archive, ring_dir)
+    assert path.exists()
+    os.utime(path, (time.time() - 1000, time.time() - 1000))
+    flight.path.write_bytes(b"no ring")
+    remember_key(archive, ring_dir)
+    assert path.exists()

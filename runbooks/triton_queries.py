@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CANARY", "FALLBACK", "HEALS", "SERVED", "SERVED_TIME", "TRITON_JOB", "TRITON_QUERIES"]
+__all__ = [
+    "CANARY",
+    "CONNECTION_COUNT",
+    "CONNECTION_SUM",
+    "FALLBACK",
+    "HEALS",
+    "SERVED",
+    "SERVED_TIME",
+    "TRITON_JOB",
+    "TRITON_QUERIES",
+]
 
 TRITON_JOB: Final = "triton"
 # What the supervisor's canary inference came to, and how often it had to mend something.
@@ -17,4 +27,10 @@ FALLBACK: Final = "model_fallback_total"
 SERVED: Final = "nv_inference_request_success"
 SERVED_TIME: Final = "nv_inference_request_duration_us"
 
-TRITON_QUERIES: Final = (CANARY, HEALS, FALLBACK, SERVED, SERVED_TIME)
+# What the service's calls waited for a connection, before anything of them was sent.
+CONNECTION_SUM: Final = "model_connection_wait_seconds_sum"
+CONNECTION_COUNT: Final = "model_connection_wait_seconds_count"
+
+TRITON_QUERIES: Final = (
+    *(CANARY, HEALS, FALLBACK, SERVED, SERVED_TIME, CONNECTION_SUM, CONNECTION_COUNT),
+)

@@ -195,6 +195,19 @@ _SERVER: Final = (
         minimum=0,
     ),
     Panel(
+        key="triton-connections",
+        id=13,
+        title="Triton: wait for a connection",
+        kind="timeseries",
+        unit="s",
+        description="Mean seconds that a call waits inside the service before anything of it is sent. With a "
+        "connection for each thread nobody waits.",
+        no_data=_NO_TRITON,
+        queries=(_triton(mean("model_connection_wait_seconds"), "mean wait"),),
+        objective=(("client_pool_wait", "seconds"),),
+        minimum=0,
+    ),
+    Panel(
         key="triton-canary",
         id=9,
         title="Triton: canary",

@@ -1,7 +1,8 @@
 """What is wrong with the Triton behind the service: by its target, its supervisor's canary, the service's calls.
 
 The four look alike from the service (the model in process answers): nothing listens, an open socket that never answers,
-a process inside that has died, a model that was taken out.
+a process inside that has died, a model that was taken out. A call that is only late is told apart by where it was: in
+the client before it was sent, on the way, or in Triton.
 """
 
 from __future__ import annotations
@@ -13,12 +14,23 @@ import numpy as np
 from runbooks import signals
 from runbooks.evidence import Evidence, StepResult
 from runbooks.targets import down_seconds
-from runbooks.triton_queries import CANARY, FALLBACK, HEALS, SERVED, SERVED_TIME, TRITON_JOB
+from runbooks.triton_queries import (
+    CANARY,
+    CONNECTION_COUNT,
+    CONNECTION_SUM,
+    FALLBACK,
+    HEALS,
+    SERVED,
+    SERVED_TIME,
+    TRITON_JOB,
+)
 
 __all__ = [
     "canary_stub_dead_share",
     "canary_timeout_share",
     "canary_unloaded_share",
+    "connection_wait_calls",
+    "connection_wait_seconds",
     "failed_calls_refused_share",
     "failed_calls_timeout_share",
     "failed_calls_unloaded_share",
@@ -118,10 +130,35 @@ def _served_mean(evidence: Evidence, begin: float, end: float) -> float | None:
     return signals.increase(evidence.get(SERVED_TIME) or (), begin, end) / count / 1e6 if count > 0 else None
 
 
+def _connection_wait(evidence: Evidence) -> float | None:
+    """Return the mean seconds that a call waited for a connection, None when no call tells."""
+    begin, end = evidence.window.incident
+    count = signals.increase(evidence.get(CONNECTION_COUNT) or (), begin, end)
+    return signals.increase(evidence.get(CONNECTION_SUM) or (), begin, end) / count if count > 0 else None
+
+
+def connection_wait_seconds(evidence: Evidence) -> StepResult:
+    """Return the mean seconds that a call waited inside the client for a free connection."""
+    step, query = "triton.connection_wait_seconds", f"mean of {CONNECTION_SUM}"
+    value = _connection_wait(evidence)
+    detail = "no call to a Triton" if value is None else f"a call waits {value:.3f} s before anything of it is sent"
+    return StepResult(step, value, "prometheus", query, detail)
+
+
+def connection_wait_calls(evidence: Evidence) -> StepResult:
+    """Return that wait counted in Triton's own time for a request: a busy server keeps connections busy as well."""
+    step, query = "triton.connection_wait_calls", f"mean of {CONNECTION_SUM} by mean of {SERVED_TIME}"
+    waited, own = _connection_wait(evidence), _served_mean(evidence, *evidence.window.incident)
+    if waited is None or not own:
+        return StepResult(step, None, "prometheus", query, "no calls to a Triton that tells of its own time")
+    detail = f"a wait of {waited:.3f} s for a server that takes {own:.3f} s"
+    return StepResult(step, waited / own, "prometheus", query, detail)
+
+
 def outside_seconds(evidence: Evidence) -> StepResult:
-    """Return the mean seconds of a call to Triton that Triton itself knows nothing of: network and connections."""
+    """Return the mean seconds of a call that neither Triton knows of nor the wait for a connection: the way there."""
     step = "triton.outside_seconds"
-    query = f'mean of {signals.STAGE_SUM}{{stage="triton.client"}} less mean of {SERVED_TIME}'
+    query = f'mean of {signals.STAGE_SUM}{{stage="triton.client"}} less means of {SERVED_TIME} and {CONNECTION_SUM}'
     begin, end = evidence.window.incident
 
     def grown(name: str) -> float:
@@ -131,9 +168,9 @@ def outside_seconds(evidence: Evidence) -> StepResult:
     own, calls = _served_mean(evidence, begin, end), grown(signals.STAGE_COUNT)
     if own is None or calls <= 0:
         return StepResult(step, None, "prometheus", query, "no calls to a Triton that tells of its own time")
-    seen = grown(signals.STAGE_SUM) / calls
-    detail = f"a call takes {seen:.3f} s, of which Triton has {own:.3f} s"
-    return StepResult(step, seen - own, "prometheus", query, detail)
+    seen, waited = grown(signals.STAGE_SUM) / calls, _connection_wait(evidence) or 0.0
+    detail = f"a call takes {seen:.3f} s, of which Triton has {own:.3f} s and the wait for a connection {waited:.3f} s"
+    return StepResult(step, seen - own - waited, "prometheus", query, detail)
 
 
 def own_time_ratio(evidence: Evidence) -> StepResult:

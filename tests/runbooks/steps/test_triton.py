@@ -14,12 +14,12 @@ from runbooks.pages import load_pages
 from runbooks.scoring import rank, score_page
 from runbooks.steps import triton as steps
 from runbooks.steps.registry import STEPS
-from runbooks.triton_queries import CANARY, FALLBACK, HEALS, SERVED, SERVED_TIME
+from runbooks.triton_queries import CANARY, CONNECTION_COUNT, CONNECTION_SUM, FALLBACK, HEALS, SERVED, SERVED_TIME
 
 T0 = 1_780_000_000.0
 Make = Callable[..., Evidence]
 EVERY: tuple[Callable[[Evidence], StepResult], ...] = tuple(getattr(steps, name) for name in steps.__all__)
-PAGES = ("TritonDown", "TritonHung", "TritonStubDead", "TritonModelUnloaded", "TritonSlowNetwork")
+PAGES = ("TritonDown", "TritonHung", "TritonStubDead", "TritonModelUnloaded", "TritonSlowNetwork", "ClientPoolWait")
 
 
 def series(before: float | None, during: float | None, **labels: str) -> Series:
@@ -69,6 +69,14 @@ def calls(seen: float, own: float) -> dict[str, Any]:
     }
 
 
+def waiting(seconds: float, own: float) -> dict[str, Any]:
+    """Return the same, where a call since T0 waits so long for a connection and is not slow otherwise."""
+    return calls(seconds + own, own) | {
+        CONNECTION_COUNT: (steady(100, 100),),
+        CONNECTION_SUM: (steady(0.0, 100 * seconds),),
+    }
+
+
 def named(known: Evidence) -> list[str]:
     """Return the pages that may be the verdict, best first."""
     measured = {name: step(known) for name, step in STEPS.items()}
@@ -96,6 +104,10 @@ def test_without_a_triton_nothing_is_seen(step: Callable[[Evidence], StepResult]
         # the calls that hung in a dead stub are long as well, and Triton itself is quick: no network is to blame
         (calls(0.054, 0.011) | {HEALS: (counter(1.0),)}, ["TritonStubDead"]),
         (calls(0.092, 0.091), []),
+        (waiting(0.08, 0.012), ["ClientPoolWait"]),
+        # a busy server keeps its connections busy: the wait is as long as a call or two
+        (waiting(0.08, 0.06), []),
+        (waiting(0.015, 0.002), []),
         (calls(0.030, 0.011), []),
         (triton("ok"), []),
         (triton("ok", refused=4.0), []),

@@ -37,11 +37,13 @@ LABELS: Final = (
     "request/version_failed",
     "request/canary_comparison",
     "photo.quality/verdict",
+    "scheduler.dispatch/queue",
 )
 
 # Columns that steps compute with. Batch ids count from 1 in each worker: 0 is none.
 NUMBERS: Final = (
     "batch_id",
+    "scheduler.dispatch/queue_wait_ns",
     "sentiment.tokenizer/seq_len",
     "sentiment.tokenizer/padding_ratio",
     "sentiment.tokenizer/unknown_ratio",

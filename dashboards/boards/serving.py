@@ -73,6 +73,21 @@ _SCHEDULER: Final = (
         minimum=0,
     ),
     Panel(
+        key="queue-wait-short",
+        id=14,
+        title="Wait by length",
+        kind="timeseries",
+        unit="s",
+        description="Mean wait of short, medium and long texts in the queue of all. Long ones have a queue of their "
+        "own, or the short ones wait behind them.",
+        no_data=_NO_REQUESTS,
+        queries=(
+            Query(mean("model_queue_wait_seconds", is_("queue", "normal"), by="input_bucket"), "{{input_bucket}}"),
+        ),
+        objective=(("long_text_burst", "seconds"),),
+        minimum=0,
+    ),
+    Panel(
         key="padding",
         id=11,
         title="Padding",

@@ -7,7 +7,7 @@ from typing import Final
 
 from exporters.metric import Metric
 
-__all__ = ["CANARY_STATES", "FALLBACK_REASONS", "TRITON", "TRITON_SERVER"]
+__all__ = ["CANARY_STATES", "EXITS", "FALLBACK_REASONS", "TRITON", "TRITON_SERVER"]
 
 # Held equal to what service/triton/canary.py and service/service_metrics.py show by a test of those.
 CANARY_STATES: Final = (
@@ -19,6 +19,9 @@ FALLBACK_REASONS: Final = (
     "late",
     *("refused", "timeout", "no_connection", "broken", "stub_dead", "unloaded", "error", "wrong_answer"),
 )
+
+# Held equal to service/triton/last_exit.py by the same test.
+EXITS: Final = ("illegal_memory_access", "out_of_memory", "cuda_error", "signal", "failed", "stopped", "clean")
 
 TRITON: Final = (
     Metric(
@@ -77,6 +80,25 @@ TRITON: Final = (
         "counter",
         "processes",
         "Stubs that outlived their Triton and were ended.",
+        source="supervisor",
+        job="triton-supervisor",
+    ),
+    Metric(
+        "model_triton_exits_total",
+        "counter",
+        "ends",
+        "Ends of Triton, by what its exit code and its last lines tell.",
+        labels={"how": EXITS},
+        source="supervisor",
+        job="triton-supervisor",
+    ),
+    Metric(
+        "model_triton_last_exit_info",
+        "gauge",
+        "end",
+        "1 for exit code and kind of Triton's last end that was neither clean nor asked for.",
+        labels={"code": (), "how": EXITS},
+        limits={"code": 1},
         source="supervisor",
         job="triton-supervisor",
     ),

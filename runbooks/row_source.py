@@ -17,6 +17,7 @@ __all__ = ["RowSource", "rows_of"]
 
 # Columns of strings (or small numbers) that tell requests apart.
 LABELS: Final = (
+    "triton.client/error",
     "client_release",
     "device_type",
     "agent_family",
@@ -43,6 +44,8 @@ LABELS: Final = (
 # Columns that steps compute with. Batch ids count from 1 in each worker: 0 is none.
 NUMBERS: Final = (
     "batch_id",
+    "triton.client/batch_size",
+    "triton.client/seq_len",
     "scheduler.dispatch/queue_wait_ns",
     "sentiment.tokenizer/seq_len",
     "sentiment.tokenizer/padding_ratio",

@@ -8,8 +8,10 @@ __all__ = [
     "CANARY",
     "CONNECTION_COUNT",
     "CONNECTION_SUM",
+    "EXITS",
     "FALLBACK",
     "HEALS",
+    "LAST_EXIT",
     "SERVED",
     "SERVED_TIME",
     "TRITON_JOB",
@@ -31,6 +33,10 @@ SERVED_TIME: Final = "nv_inference_request_duration_us"
 CONNECTION_SUM: Final = "model_connection_wait_seconds_sum"
 CONNECTION_COUNT: Final = "model_connection_wait_seconds_count"
 
+# How it ended, as its supervisor read from its exit code and its last lines.
+EXITS: Final = "model_triton_exits_total"
+LAST_EXIT: Final = "model_triton_last_exit_info"
+
 TRITON_QUERIES: Final = (
-    *(CANARY, HEALS, FALLBACK, SERVED, SERVED_TIME, CONNECTION_SUM, CONNECTION_COUNT),
+    *(CANARY, HEALS, FALLBACK, SERVED, SERVED_TIME, CONNECTION_SUM, CONNECTION_COUNT, EXITS, LAST_EXIT),
 )

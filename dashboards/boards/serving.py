@@ -237,6 +237,19 @@ _SERVER: Final = (
         minimum=0,
     ),
     Panel(
+        key="triton-exits",
+        id=15,
+        title="Triton: how it ended",
+        kind="timeseries",
+        unit="short",
+        description="Ends of Triton in the last five minutes, by what its exit code and its last lines tell; a "
+        "deploy's are clean.",
+        no_data=_NO_TRITON,
+        queries=(_triton("sum by (how) (increase(model_triton_exits_total[5m]))", "{{how}}"),),
+        alerts=("illegal_memory_access",),
+        minimum=0,
+    ),
+    Panel(
         key="triton-fallback",
         id=10,
         title="Answered in Triton's place",

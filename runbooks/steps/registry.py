@@ -39,6 +39,7 @@ from runbooks.steps import (
     timeouts,
     tokenizing,
     triton,
+    triton_exit,
     workers,
 )
 
@@ -81,6 +82,7 @@ STEPS: Final[Mapping[str, StepFunction]] = {
         timeouts,
         tokenizing,
         triton,
+        triton_exit,
         workers,
     )
     for name in module.__all__

@@ -28,7 +28,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m service.triton", description=__doc__)
     parser.add_argument("--home", type=Path, required=True, help="made by `inferdeck triton install`")
     parser.add_argument("--models", type=Path, required=True, help="written by `inferdeck train`")
-    parser.add_argument("--work", type=Path, required=True, help="gets the repository and Triton's log")
+    parser.add_argument("--work", type=Path, required=True, help="gets the repository, Triton's log and last_exit.json")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--http-port", type=int, default=18000)
     parser.add_argument("--metrics-port", type=int, default=18002)
@@ -96,6 +96,7 @@ def main(given: Sequence[str] | None = None) -> int:
             told.http_port,
             hang_seconds=told.hang_seconds,
             start_seconds=told.start_seconds,
+            exit_file=told.work / "last_exit.json",
         )
         admin = _admin(told.host, told.admin_port, supervisor.health)
     except (ArtifactsError, OSError) as error:

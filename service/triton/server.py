@@ -13,12 +13,16 @@ from pathlib import Path
 import psutil
 
 from service.triton.home import Home
+from service.triton.last_exit import Exit, end_of
 from service.triton.repository import MODEL
 
 __all__ = ["Address", "Server", "end_orphans", "remove_shared_memory", "sweep_shared_memory"]
 
 _SHM = Path("/dev/shm")  # noqa: S108 - where Triton's Python backend puts its regions
 _Stub = tuple[int, float]
+_LONE_RATE = 2**31 - 1
+"""One in so many requests without a traceparent is traced: the canary's two a second would push real traces out of a
+store. A request with one is always traced."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Server:
     """
 
     def __init__(self, home: Home, repository: Path, address: Address, log: Path, traces: str | None = None) -> None:
+        self._log = log
         # A prefix of our own: regions that a dead server leaves behind are told from those of others by it.
         self.prefix = f"inferdeck-triton-{os.getpid()}-{address.http_port}-"
         self._stubs: set[_Stub] = set()
@@ -69,10 +74,11 @@ class Server:
             "--exit-timeout-secs=5",
         ]
         if traces is not None:
-            told = ("mode=opentelemetry", f"opentelemetry,url={traces}", "rate=1", "level=TIMESTAMPS")
+            told = ("mode=opentelemetry", f"opentelemetry,url={traces}", f"rate={_LONE_RATE}", "level=TIMESTAMPS")
             arguments += [part for one in told for part in ("--trace-config", one)]
             arguments += ["--trace-config", "opentelemetry,resource=service.name=triton"]
         handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._log_began = os.fstat(handle).st_size
         try:
             self.process = subprocess.Popen(
                 arguments,
@@ -99,6 +105,14 @@ class Server:
     def ended(self) -> int | None:
         """Return its exit code, or None while it runs."""
         return self.process.poll()
+
+    def last_exit(self, *, stopped: bool) -> Exit:
+        """Return what its end tells, once it has ended.
+
+        Args:
+            stopped: Whether its supervisor killed it.
+        """
+        return end_of(self.process.returncode or 0, self._log, self._log_began, stopped=stopped)
 
     def stop(self, grace_seconds: float = 8.0) -> None:
         """End it, its stubs and its regions: TERM, then KILL."""

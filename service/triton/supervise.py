@@ -16,10 +16,12 @@ import http.client
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from service.triton.canary import ask
+from service.triton.last_exit import KINDS, write
 from service.triton.repository import MODEL
 from service.triton.server import Server
 from service.triton.transport import TritonHttp
@@ -46,12 +48,16 @@ class Health:
         restarts: Lives after the first.
         heals: Times that the model was unloaded and loaded.
         orphans: Stubs that outlived their server and were ended.
+        exits: Ends of servers by their kind, those apart that `stop` asked for.
+        last_exit: Exit code and kind of the last that was neither clean nor the supervisor's doing.
     """
 
     state: str = "starting"
     restarts: int = 0
     heals: int = 0
     orphans: int = 0
+    exits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
+    last_exit: tuple[int, str] | None = None
 
 
 class Supervisor:
@@ -64,6 +70,7 @@ class Supervisor:
         canary_seconds: Most time for a canary.
         hang_seconds: So long without an answer is too long.
         start_seconds: So long without a first answer of the model is too long.
+        exit_file: Keeps what the last end that was no clean one told.
         clock: Monotonic seconds.
     """
 
@@ -77,12 +84,14 @@ class Supervisor:
         canary_seconds: float = 2.0,
         hang_seconds: float = 60.0,
         start_seconds: float = 120.0,
+        exit_file: Path | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start, self._client, self._place = start, client, (host, port)
         self._canary_seconds, self._hang_seconds, self._clock = canary_seconds, hang_seconds, clock
         self._pause, self._not_before, self._silent_since = _FIRST_PAUSE_SECONDS, 0.0, 0.0
         self._start_seconds, self._began = start_seconds, 0.0
+        self._exit_file = exit_file
         self._heal_not_before = 0.0
         self._load_owed, self._failed_loads = False, 0
         self.server: Server | None = None
@@ -143,9 +152,10 @@ class Supervisor:
     def _kill(self, server: Server, why: str) -> None:
         server.process.kill()
         server.process.wait()
-        self._bury(server, f"killed: {why}")
+        self._bury(server, f"killed: {why}", stopped=True)
 
-    def _bury(self, server: Server, how: str) -> None:
+    def _bury(self, server: Server, how: str, *, stopped: bool = False) -> None:
+        self._note_exit(server, stopped=stopped)
         self.health.orphans += server.clean()
         self.health.restarts += 1
         self.health.state = "refused"
@@ -154,6 +164,14 @@ class Supervisor:
         self._wait_longer(how)
         self.server = None
         self._load_owed, self._failed_loads = False, 0
+
+    def _note_exit(self, server: Server, *, stopped: bool) -> None:
+        end = server.last_exit(stopped=stopped)
+        self.health.exits[end.kind] += 1
+        if end.kind not in {"clean", "stopped"}:
+            self.health.last_exit = (end.code, end.kind)
+            if self._exit_file is not None:
+                write(self._exit_file, end)
 
     def _wait_longer(self, how: str) -> None:
         _log.warning("triton: %s; started again in %.1f s", how, self._pause)

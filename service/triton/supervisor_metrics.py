@@ -36,6 +36,20 @@ class _Once(Collector):
         yield CounterMetricFamily(
             "model_triton_orphans", "Stubs that outlived their Triton and were ended.", now.orphans
         )
+        exits = CounterMetricFamily(
+            "model_triton_exits", "Ends of Triton, by what its exit code and its last lines tell.", labels=["how"]
+        )
+        for kind, number in now.exits.items():
+            exits.add_metric([kind], number)
+        yield exits
+        last = GaugeMetricFamily(
+            "model_triton_last_exit_info",
+            "1 for exit code and kind of Triton's last end that was neither clean nor asked for.",
+            labels=["code", "how"],
+        )
+        if now.last_exit is not None:
+            last.add_metric([str(now.last_exit[0]), now.last_exit[1]], 1.0)
+        yield last
 
 
 def render(health: Health) -> bytes:

@@ -42,6 +42,7 @@ EMPTY = {
     "serving/triton-batch",
     "serving/triton-time",
     "serving/triton-whole",
+    "serving/triton-exits",
     "serving/triton-connections",
     "serving/triton-canary",
     "serving/triton-fallback",

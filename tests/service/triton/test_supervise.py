@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,9 +11,10 @@ import numpy as np
 import pytest
 
 from exporters.names import METRICS
-from exporters.names_triton import CANARY_STATES, FALLBACK_REASONS, TRITON
+from exporters.names_triton import CANARY_STATES, EXITS, FALLBACK_REASONS, TRITON
 from service.service_metrics import FALLBACK_REASONS as SHOWN_REASONS
 from service.triton.canary import STATES, ask
+from service.triton.last_exit import KINDS, Exit, kind_of
 from service.triton.supervise import Health, Supervisor
 from service.triton.supervisor_metrics import render
 from service.triton.transport import TritonError, TritonHttp
@@ -35,6 +38,7 @@ class FakeServer:
         self.started = clock.now
         self.code: int | None = None
         self.killed = False
+        self.lines: tuple[str, ...] = ()
         self.process = SimpleNamespace(kill=self._kill, wait=lambda: None)
 
     def _kill(self) -> None:
@@ -47,6 +51,11 @@ class FakeServer:
     def ended(self) -> int | None:
         """Return the code."""
         return self.code
+
+    def last_exit(self, *, stopped: bool) -> Exit:
+        """Tell of its code, and of what it wrote."""
+        code = self.code or 0
+        return Exit(code, kind_of(code, self.lines, stopped=stopped), 1.0, self.lines)
 
     def clean(self) -> int:
         """Find one orphan."""
@@ -183,6 +192,31 @@ def test_what_hangs_for_too_long_is_killed_and_what_hangs_shorter_is_not() -> No
     assert 1 == supervisor.health.restarts
 
 
+def test_each_end_is_counted_by_its_kind_and_the_last_bad_one_is_kept(tmp_path: Path) -> None:
+    """A clean end and one of the supervisor's own doing are counted, and push nothing out."""
+    supervisor, clock, canary, servers = made(exit_file=tmp_path / "last_exit.json", start_seconds=100.0)
+    words = ("CUDA failure 700: an illegal memory access was encountered ; GPU=0",)
+    for code, lines in ((-6, words), (0, words), (-9, ())):
+        supervisor.step()
+        servers[-1].code, servers[-1].lines = code, lines
+        supervisor.step()
+        clock.now += 60.0
+        if code == 0:
+            assert (-6, "illegal_memory_access") == supervisor.health.last_exit
+            assert list(words) == json.loads((tmp_path / "last_exit.json").read_text())["lines"]
+    canary.reason = "refused"
+    supervisor.step()
+    clock.now += 101.0
+    supervisor.step()
+
+    counted = {kind: number for kind, number in supervisor.health.exits.items() if number}
+    assert {"illegal_memory_access": 1, "clean": 1, "signal": 1, "stopped": 1} == counted
+    assert (-9, "signal") == supervisor.health.last_exit
+    shown = render(supervisor.health).decode()
+    assert 'model_triton_exits_total{how="illegal_memory_access"} 1.0' in shown
+    assert 'model_triton_last_exit_info{code="-9",how="signal"} 1.0' in shown
+
+
 def test_a_dead_stub_is_healed_by_unload_and_load_and_not_all_the_time(fake: Any) -> None:
     """A stub that dies of its model would keep the server busy with loading."""
     supervisor, clock, canary, _servers = made(fake.port)
@@ -289,6 +323,7 @@ def test_every_metric_and_label_is_the_one_that_is_written_down() -> None:
 
     assert ("starting", *STATES) == CANARY_STATES
     assert SHOWN_REASONS == FALLBACK_REASONS
+    assert KINDS == EXITS
     assert 'model_triton_canary_state{state="timeout"} 1.0' in shown
     assert "model_triton_restarts_total 2.0" in shown
     names = [metric for metric in TRITON if metric.job == "triton-supervisor"]

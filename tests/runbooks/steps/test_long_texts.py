@@ -71,7 +71,8 @@ def test_short_texts_behind_long_ones_are_measured() -> None:
     ("rows", "expected"),
     [
         (rows_of(HEALTHY, BEHIND, LONG), True),
-        # a queue of their own
+        # a queue of their own, whatever lets the short ones wait
+        (rows_of(HEALTHY, BEHIND, (0.0, "long", 200, 400.0, "long", 50.0)), False),
         (rows_of(HEALTHY, (0.0, "short", 100, 20.0, "normal", 2.0), (0.0, "long", 200, 400.0, "long", 50.0)), False),
         # more requests than can be answered, of which few are long
         (rows_of(HEALTHY, (0.0, "short", 4000, 180.0, "normal", 2.0), (0.0, "long", 20, 180.0, "normal", 50.0)), False),

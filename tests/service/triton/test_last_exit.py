@@ -40,13 +40,13 @@ def test_lines_are_of_this_life_and_bounded(tmp_path: Path) -> None:
     log = tmp_path / "tritonserver.log"
     log.write_text(ILLEGAL + "\n")
     began = log.stat().st_size
+    assert "signal" == end_of(-6, log, began).kind
     with log.open("a") as file:
         file.writelines(f"{number} {'x' * 1000}\n" for number in range(300))
 
     lines = last_lines(log, began)
     assert (MOST_LINES, MOST_CHARACTERS) == (len(lines), max(map(len, lines)))
     assert lines[-1].startswith("299 ")
-    assert "signal" == end_of(-6, log, began).kind
     log.write_text(ILLEGAL)
     assert (ILLEGAL,) == last_lines(log, began)
     assert () == last_lines(tmp_path / "missing", 0)

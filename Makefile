@@ -56,6 +56,10 @@ bench: setup ## what the instruments cost, beside the usual packages, kept in do
 	@mkdir -p docs/img
 	set -o pipefail; .venv/bin/inferdeck --json bench overhead --plot docs/img/overhead.svg | tee docs/overhead.json | $(PY) -m inferdeck.bench.report
 
+# Exit 1 of the drill is a miss, which the page shows; 2 leaves nothing to show.
+scoreboard: setup ## every failure and its healthy twin caused three times, scored, written to docs/scoreboard.md (hours)
+	.venv/bin/inferdeck --json drill --all --mixed --packed --runs 3 | $(PY) -m inferdeck.drill.scoreboard
+
 generate: setup ## write the generated files anew (rules, Alertmanager, promtool tests, tables)
 	.venv/bin/inferdeck build
 
@@ -77,4 +81,4 @@ lock: .venv/.ready ## resolve requirements.lock and the images' parts of it anew
 clean: ## remove what was built here
 	rm -rf .venv .tools build dist probes/_core-* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
-.PHONY: help setup jaeger demo check test quick bench generate golden lock clean
+.PHONY: help setup jaeger demo check test quick bench scoreboard generate golden lock clean

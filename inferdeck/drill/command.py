@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.packing import pack_run
 from inferdeck.drill.program import Program, failures_folder, known_programs, load_module, read_program
 from inferdeck.drill.run import Errand, RunPlan, Tools, require_namable, run_failure
 from inferdeck.drill.score import Fault, missed, scores
@@ -17,7 +19,7 @@ from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings
 from inferdeck.stack.state import make_private_folder
 
-__all__ = ["DrillRequest", "choose_programs", "drill", "fresh_runs_dir", "run_folder"]
+__all__ = ["DrillRequest", "choose_programs", "drill", "fresh_runs_dir", "order", "run_folder"]
 
 Say = Callable[[str], None]
 
@@ -34,7 +36,9 @@ class DrillRequest:
         runs: Runs of each failure.
         twin: Run the healthy twins instead of the failures.
         blind: Judge only the triage that is told the time alone.
-        seed: Draws traffic.
+        seed: Draws traffic, how strong each cause is, and with `every` the order.
+        mixed: Run the healthy twins among the failures.
+        packed: Keep of each run one small file with what scoring it again needs.
         out: Folder for the evidence; below the state folder by default.
     """
 
@@ -47,6 +51,8 @@ class DrillRequest:
     blind: bool = False
     seed: int = 1
     out: Path | None = None
+    mixed: bool = False
+    packed: bool = False
 
 
 def choose_programs(request: DrillRequest) -> list[Program]:
@@ -146,20 +152,38 @@ def drill(
     twins: list[dict[str, Any]] = []
     silences: list[dict[str, Any]] = []
     for run in range(1, request.runs + 1):
-        for program in programs:
-            say(f"run {run} of {request.runs}: {program.slug}")
+        for program, twin in order(programs, request, run):
+            say(f"run {run} of {request.runs}: {'twin of ' if twin else ''}{program.slug}")
             number = len(faults) + len(twins) + len(silences) + 1
             folder = run_folder(runs_dir, number)
             if program.healthy:
                 silences.append(run_silent(program, run, folder, errand))
-            elif request.twin:
+            elif twin:
                 twins.append(run_silent(program, run, folder, errand))
             else:
                 faults.append(run_failure(program, run, folder, errand))
+            if request.packed:
+                pack_run(folder)
     noisy = any(not one["silent"] for one in twins + silences)
     missing = any(missed(fault, blind_only=request.blind) for fault in faults)
     apart = {"twins": twins, "silences": silences, "skipped": skipped}
     return summary(runs_dir, faults) | apart, int(noisy or missing)
+
+
+def order(programs: Sequence[Program], request: DrillRequest, run: int) -> list[tuple[Program, bool]]:
+    """Return what is run, each with whether as its twin; of all failures in an order that seed and run draw.
+
+    Args:
+        programs: What was chosen.
+        request: What is asked for.
+        run: Number of the run, from 1.
+    """
+    chosen = [(program, request.twin and not program.healthy) for program in programs]
+    if request.mixed and not request.twin:
+        chosen += [(program, True) for program in programs if program.hooks & {"twin_wrap", "twin_cause"}]
+    if request.every or request.mixed:
+        random.Random(request.seed + run).shuffle(chosen)
+    return chosen
 
 
 def _possible(programs: list[Program], say: Say) -> tuple[list[Program], list[dict[str, str]]]:

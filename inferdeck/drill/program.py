@@ -33,6 +33,8 @@ machine is none on which it can be caused, and then the run is left out and said
 SIMULATED = True says that part of the cause is played and not real; such runs are scored apart. COLLECTOR = True asks
 for a stack with Jaeger in it, STREAM = True for one with a stream of user queries. In SERVICE_ENV and EXPORTER_ENV
 `{folder}` stands for the run's state folder.
+DRAWN = {"PAUSE_SECONDS": (0.1, 0.4)}
+names numbers at the file's top that the seed of each run draws anew (inferdeck/drill/drawing.py).
 `prepare(folder)` is called with it before the stack starts, for what these variables name. `usual(stack)` is a context
 manager around all of a run, the healthy time before the cause included: what belongs to this machine, well or not.
 '''
@@ -48,6 +50,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
+from inferdeck.drill.drawing import Ranges, draw, read_ranges, with_numbers
 from inferdeck.errors import CannotRun
 from inferdeck.version import ROOT, in_checkout
 
@@ -78,6 +81,7 @@ class Program:
         backend: What answers for the model: onnx or triton.
         settings: Variables for the service's environment; "{folder}" in a value stands for the run's state folder.
         exporter_env: The same for the exporter's.
+        ranges: Numbers that each run draws anew, with their least and most.
     """
 
     path: Path
@@ -93,6 +97,7 @@ class Program:
     backend: str = "onnx"
     settings: Mapping[str, str] = field(default_factory=dict)
     exporter_env: Mapping[str, str] = field(default_factory=dict)
+    ranges: Ranges = field(default_factory=dict)
 
     @property
     def is_script(self) -> bool:
@@ -163,6 +168,7 @@ def read_program(path: Path, expect: str | None = None) -> Program:
         backend=_backend(tree, path),
         settings=_settings(tree, path) | _texts(tree, path, "SERVICE_ENV"),
         exporter_env=_texts(tree, path, "EXPORTER_ENV"),
+        ranges=read_ranges(tree, path.name),
     )
 
 
@@ -226,12 +232,13 @@ def _other_script(path: Path, expect: str | None) -> Program:
     return Program(path, expect, "", frozenset())
 
 
-def load_module(path: Path, shown_name: str = "program.py") -> ModuleType:
+def load_module(path: Path, shown_name: str = "program.py", seed: int | None = None) -> ModuleType:
     """Run a program's file as a module and return it.
 
     Args:
         path: The file; its folder is appended to the import path, so that it may have helpers beside it.
         shown_name: What stack traces call the file: the real name would tell the answer to whoever reads them.
+        seed: Draws the numbers that the program lets vary; without one they are as they are written.
 
     Raises:
         CannotRun: If it raises while being loaded.
@@ -244,7 +251,10 @@ def load_module(path: Path, shown_name: str = "program.py") -> ModuleType:
     # dataclasses look their module up by name
     sys.modules[module.__name__] = module
     try:
-        exec(compile(path.read_text(encoding="utf-8"), shown_name, "exec"), module.__dict__)  # noqa: S102  # running it is the purpose
+        tree = ast.parse(path.read_text(encoding="utf-8"), filename=shown_name)
+        if seed is not None:
+            tree = with_numbers(tree, draw(read_ranges(tree, path.name), seed, path.stem))
+        exec(compile(tree, shown_name, "exec"), module.__dict__)  # noqa: S102  # running it is the purpose
     except Exception as error:
         raise CannotRun(f"the program {path.name} fails while being loaded: {type(error).__name__}: {error}") from error
     return module

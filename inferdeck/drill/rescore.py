@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ from inferdeck.drill.baselines import baseline_verdicts
 from inferdeck.drill.clean_score import is_proven, not_clean
 from inferdeck.drill.command import summary
 from inferdeck.drill.evidence import copy_data_folder, hold_alive, read_json
+from inferdeck.drill.packing import unpacked_runs
 from inferdeck.drill.reports import named_slug
 from inferdeck.drill.run import Tools
 from inferdeck.drill.score import Fault, judge, missed
@@ -110,11 +111,18 @@ def rescore_runs(runs_dir: Path, tools: Tools, say: Say, *, blind_only: bool) ->
         CannotRun: If there is no evidence, or Prometheus is missing.
     """
     runs_dir = runs_dir.expanduser().absolute()
-    folders = sorted(path.parent for path in runs_dir.glob("*/ground_truth.json"))
-    if not folders:
-        raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill")
-    if "prometheus" not in tools:
-        raise CannotRun("prometheus was not found", "run `python -m inferdeck.tool_install`")
+    with unpacked_runs(runs_dir) as folders:
+        if not folders:
+            raise CannotRun(f"no kept run in {runs_dir}", "give the `runs_dir` of a finished drill")
+        if "prometheus" not in tools:
+            raise CannotRun("prometheus was not found", "run `python -m inferdeck.tool_install`")
+        return _rescored(runs_dir, folders, tools, say, blind_only=blind_only)
+
+
+def _rescored(
+    runs_dir: Path, folders: Sequence[Path], tools: Tools, say: Say, *, blind_only: bool
+) -> tuple[dict[str, Any], int]:
+    """Score the runs of some folders."""
     faults: list[Fault] = []
     silent: dict[str, list[dict[str, Any]]] = {"twin": [], "silence": []}
     clean: dict[str, Any] | None = None

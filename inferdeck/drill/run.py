@@ -7,11 +7,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from inferdeck.drill.baselines import baseline_verdicts
+from inferdeck.drill.drawing import draw, drawn_plan
 from inferdeck.drill.evidence import copy_rings, hold_alive, keep_prometheus, save_json, save_metrics, save_truth
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.reports import await_report, named_slug
@@ -57,7 +58,7 @@ class RunPlan:
         detect_timeout_seconds: How long a matching alert may take.
         twin_seconds: How long a healthy twin runs: the longest detection of the shipped rules, and room.
         notify_timeout_seconds: How long Alertmanager may take after Prometheus fires.
-        seed: Draws sessions, gaps and reviews.
+        seed: Draws sessions, gaps and reviews, how strong a cause is, and part of rate and healthy time.
     """
 
     rate: float = 20.0
@@ -97,13 +98,14 @@ def require_namable(slug: str) -> None:
 
 
 @contextmanager
-def caused(program: Program, scene: Scene, *, twin: bool = False) -> Iterator[None]:
+def caused(program: Program, scene: Scene, *, twin: bool = False, seed: int | None = None) -> Iterator[None]:
     """Cause a program's failure while the body runs.
 
     Args:
         program: The program; a `wrap` of it is already around the service's app.
         scene: The running stack.
         twin: Cause the healthy twin instead.
+        seed: Draws the numbers that the program lets vary.
 
     Raises:
         CannotRun: If the program fails.
@@ -117,37 +119,38 @@ def caused(program: Program, scene: Scene, *, twin: bool = False) -> Iterator[No
             scene.flag.touch(mode=0o600)
         if f"{prefix}cause" in program.hooks:
             # entered last of all preparations: from here on the service suffers
-            _enter(causes, program, f"{prefix}cause", scene)
+            _enter(causes, program, f"{prefix}cause", scene, seed)
         if program.is_script and not twin:
             causes.enter_context(_script(program, scene))
         yield
 
 
 @contextmanager
-def usual(program: Program, scene: Scene) -> Iterator[None]:
+def usual(program: Program, scene: Scene, *, seed: int | None = None) -> Iterator[None]:
     """Let a program set up what belongs to the run's machine, well or not, while the body runs.
 
     Args:
         program: The program.
         scene: The running stack.
+        seed: Draws the numbers that the program lets vary.
 
     Raises:
         CannotRun: If the program fails.
     """
     with ExitStack() as set_up:
         if "usual" in program.hooks:
-            _enter(set_up, program, "usual", scene)
+            _enter(set_up, program, "usual", scene, seed)
         yield
 
 
-def _enter(stack: ExitStack, program: Program, hook: str, scene: Scene) -> None:
+def _enter(stack: ExitStack, program: Program, hook: str, scene: Scene, seed: int | None) -> None:
     """Enter a program's context manager.
 
     Raises:
         CannotRun: If the program fails.
     """
     try:
-        stack.enter_context(getattr(load_module(program.path), hook)(scene.handle))
+        stack.enter_context(getattr(load_module(program.path, seed=seed), hook)(scene.handle))
     except CannotRun:
         raise
     except Exception as error:
@@ -297,18 +300,21 @@ def run_failure(program: Program, run: int, folder: Path, errand: Errand) -> Fau
     Raises:
         CannotRun: If the stack or the program does not start.
     """
-    plan, say = errand.plan, errand.say
-    seed = plan.seed + run
-    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", "wrap")
+    seed, say = errand.plan.seed + run, errand.say
+    plan = drawn_plan(errand.plan, seed, program.path)
+    errand = replace(errand, plan=plan)
+    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", "wrap", seed=seed)
     traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)
-    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene):
-        played = _play(program, scene, folder, errand)
+    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene, seed=seed):
+        played = _play(program, scene, folder, errand, seed)
     keep_prometheus(folder)
     fault, answers, begin = judged(program, run, played), played["answers"], played["begin"]
     truth = {
         "fault": fault.to_json(),
         "program": program.path.name,
         "seed": seed,
+        "drawn": draw(program.ranges, seed, program.path.stem)
+        | {"rate": plan.rate, "baseline_seconds": plan.baseline_seconds},
         "effect_begin": iso_utc(begin),
         "effect_begin_unix": begin,
     }
@@ -343,14 +349,14 @@ def judged(program: Program, run: int, played: dict[str, Any]) -> Fault:
     )
 
 
-def _play(program: Program, scene: Scene, folder: Path, errand: Errand) -> dict[str, Any]:
+def _play(program: Program, scene: Scene, folder: Path, errand: Errand, seed: int) -> dict[str, Any]:
     """Play one run on a running scene: baseline, cause, alert, triage; keep what it shows."""
     plan, say = errand.plan, errand.say
     early = settle(scene, plan.baseline_seconds, say)
     # before the cause is entered: what a cause takes to act counts as time to detect, never the other way round
     begin = time.time()
     say(f"cause: {program.slug}, {program.sentence or program.path.name}")
-    with caused(program, scene):
+    with caused(program, scene, seed=seed):
         fired = credited(wait_for_alert(scene, program.slug, plan), early, program.slug)
         say(f"alert: {fired[0]} after {fired[1] - begin:.1f} s" if fired else "alert: none in time")
         # the failure is still on: triage sees what a person called at this moment would see

@@ -14,7 +14,7 @@ from typing import Any
 from inferdeck.drill.handle import StackHandle
 from inferdeck.drill.program import Program, load_module
 from inferdeck.drill.watch import AlertWatch
-from inferdeck.drill.wrapping import FLAG_VARIABLE, HOOK_VARIABLE, PROGRAM_VARIABLE
+from inferdeck.drill.wrapping import FLAG_VARIABLE, HOOK_VARIABLE, PROGRAM_VARIABLE, SEED_VARIABLE
 from inferdeck.errors import CannotRun
 from inferdeck.settings import StackSettings, stack_ring_dir
 from inferdeck.stack.embedded import EmbeddedStack
@@ -116,7 +116,15 @@ def fresh_plan(
     return replace(plan, service_workers=workers, service_env=service, exporter_env=exporter)
 
 
-def planned(program: Program, settings: StackSettings, tools: dict[str, str], state_dir: Path, hook: str) -> StackPlan:
+def planned(
+    program: Program,
+    settings: StackSettings,
+    tools: dict[str, str],
+    state_dir: Path,
+    hook: str,
+    *,
+    seed: int | None = None,
+) -> StackPlan:
     """Return the plan that a program asks for, once it has prepared what its variables name.
 
     Args:
@@ -125,6 +133,7 @@ def planned(program: Program, settings: StackSettings, tools: dict[str, str], st
         tools: Programs found.
         state_dir: Fresh state folder of the run.
         hook: wrap or twin_wrap: put around the service's app, where the program has it.
+        seed: Draws the numbers that the program lets vary.
 
     Raises:
         CannotRun: As `fresh_plan` does, or if the program cannot prepare.
@@ -143,10 +152,10 @@ def planned(program: Program, settings: StackSettings, tools: dict[str, str], st
     if "prepare" in program.hooks:
         make_private_folder(state_dir)
         try:
-            load_module(program.path).prepare(state_dir)
+            load_module(program.path, seed=seed).prepare(state_dir)
         except Exception as error:
             raise CannotRun(f"{program.path.name} cannot prepare: {type(error).__name__}: {error}") from error
-    return with_program(plan, program, hook) if hook in program.hooks else plan
+    return with_program(plan, program, hook, seed) if hook in program.hooks else plan
 
 
 def sweep_leftovers(
@@ -174,19 +183,21 @@ def sweep_leftovers(
     return removed
 
 
-def with_program(plan: StackPlan, program: Program, hook: str) -> StackPlan:
+def with_program(plan: StackPlan, program: Program, hook: str, seed: int | None = None) -> StackPlan:
     """Return the plan with a program's hook around the service's app.
 
     Args:
         plan: The stack.
         program: The program.
         hook: wrap or twin_wrap.
+        seed: Draws the numbers that the program lets vary.
     """
     environment = plan.service_env | {
         # by environment: the service's settings stay those that are shipped, and hold no word of drills
         PROGRAM_VARIABLE: str(program.path),
         HOOK_VARIABLE: hook,
         FLAG_VARIABLE: str(flag_path(plan.state_dir)),
+        SEED_VARIABLE: "" if seed is None else str(seed),
     }
     return replace(plan, service_middleware=("inferdeck.drill.wrapping:wrap",), service_env=environment)
 

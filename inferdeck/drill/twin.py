@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from inferdeck.drill.drawing import drawn_plan
 from inferdeck.drill.ear import Ear
 from inferdeck.drill.evidence import keep_prometheus, save_json, save_truth
 from inferdeck.drill.program import Program
@@ -38,16 +39,17 @@ def run_silent(program: Program, run: int, folder: Path, errand: Errand) -> dict
     twin = not program.healthy
     if twin and not program.hooks & {"twin_wrap", "twin_cause"}:
         raise CannotRun(f"{program.path.name} has no healthy twin", "write twin_wrap or twin_cause")
-    plan, say = errand.plan, errand.say
+    say, seed = errand.say, errand.plan.seed + run
+    plan = drawn_plan(errand.plan, seed, program.path)
     wrap = "twin_wrap" if twin else "wrap"
-    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", wrap)
+    stack_plan = planned(program, errand.settings, errand.tools, folder / "state", wrap, seed=seed)
     what = f"twin of {program.slug}" if twin else program.slug
-    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=plan.seed + run)
-    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene):
+    traffic = TrafficPlan(stack_plan.url("service_port"), plan.rate, 3600.0, seed=seed)
+    with open_scene(stack_plan, traffic, say) as scene, usual(program, scene, seed=seed):
         early = [] if program.at_start else settle(scene, plan.baseline_seconds, say)
         ear = Ear(scene)
         say(f"{what} for {plan.twin_seconds:.0f} s")
-        with caused(program, scene, twin=twin):
+        with caused(program, scene, twin=twin, seed=seed):
             ear.until(plan.twin_seconds)
             answers = triage_and_keep(scene, folder, time.time(), None)
         heard, claims = early + ear.alerts(), ear.claims()

@@ -40,6 +40,7 @@ def demo(*, seed: int, quiet: bool) -> Outcome:
 @click.option("--expect", metavar="SLUG", help="What triage shall name for --program.")
 @click.option("--runs", default=1, show_default=True, type=click.IntRange(1, 100), help="Runs of each failure.")
 @click.option("--twin", is_flag=True, help="Run the healthy twins instead; they must raise nothing.")
+@click.option("--mixed", is_flag=True, help="Run the healthy twins among the failures, in an order drawn by the seed.")
 @click.option("--blind", is_flag=True, help="Judge only the triage that is told the time and no alert.")
 @click.option(
     "--clean",
@@ -48,7 +49,8 @@ def demo(*, seed: int, quiet: bool) -> Outcome:
     help="Healthy time: surge, restarts, idleness inside; 10 holds all.",
 )
 @click.option("--rescore", type=click.Path(path_type=Path), metavar="DIR", help="Score kept evidence again.")
-@click.option("--seed", default=1, show_default=True, help="Draws sessions, gaps and reviews.")
+@click.option("--seed", default=1, show_default=True, help="Draws traffic, strength, onset, order.")
+@click.option("--packed", is_flag=True, help="Keep of each run one small file, enough for --rescore.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Fresh folder for the evidence.")
 @reports
 def drill(
@@ -59,6 +61,8 @@ def drill(
     expect: str | None,
     runs: int,
     twin: bool,
+    mixed: bool,
+    packed: bool,
     blind: bool,
     clean: float | None,
     rescore: Path | None,
@@ -68,8 +72,9 @@ def drill(
 ) -> Outcome:
     r"""Cause failures for real; score whether they are detected and named.
 
-    Each run has a fresh stack on free ports: healthy traffic, then the cause, until the shipped rule fires. Triage is
-    asked twice, once told the alert and once told only the time. Evidence is kept in `runs_dir`.
+    Each run has a fresh stack on free ports: healthy traffic, then the cause, until the shipped rule fires. The seed
+    draws traffic and its rate, when and how strongly the cause sets in, and with --all the order. Triage is asked
+    twice, once told the alert and once told only the time. Evidence is kept in `runs_dir`.
 
     Exit 0 when every failure was detected and named (with --twin or --clean: nothing was), 1 on a miss. --rescore takes
     the evidence of any drill: what fired and was counted stays as recorded, triage is asked anew.
@@ -77,7 +82,7 @@ def drill(
     \b
     Examples:
       inferdeck drill event_loop_blocked service_down
-      inferdeck drill --all --runs 3 --json
+      inferdeck drill --all --mixed --runs 3 --json
       inferdeck drill --program ./mine.py --expect event_loop_blocked
       inferdeck drill --clean 3
       inferdeck drill --rescore .inferdeck/drills/20260101T000000
@@ -108,5 +113,5 @@ def drill(
     from inferdeck.drill.command import DrillRequest
     from inferdeck.drill.entry import run_drill
 
-    request = DrillRequest(slugs, every, program, expect, runs, twin, blind, seed, out)
+    request = DrillRequest(slugs, every, program, expect, runs, twin, blind, seed, out, mixed, packed)
     return run_drill(request, clean_minutes=clean, rescore=rescore, quiet=quiet)

@@ -12,6 +12,7 @@ SLUG = "event_loop_blocked"
 # requirements, failures.md: 200 ms, 5% of requests
 PAUSE_SECONDS = 0.2
 SHARE = 0.05
+DRAWN = {"PAUSE_SECONDS": (0.2, 0.4), "SHARE": (0.05, 0.1)}
 
 
 def wrap(app: Any, armed: Callable[[], bool], rng: random.Random | None = None) -> Any:

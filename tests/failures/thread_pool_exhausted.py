@@ -18,6 +18,8 @@ THREADS = 6
 SLOW_SECONDS = 1.5
 # at 20 requests a second: 6 of 20 are slow, 9 threads would be needed
 SHARE = 0.3
+# a quiet morning has a quarter less traffic
+DRAWN = {"SHARE": (0.4, 0.5)}
 
 
 def look_up(seconds: float) -> None:

@@ -15,6 +15,7 @@ SLUG = "tokenizer_cache_growth"
 # So few that traffic fills it within seconds, as it would fill one of 10,000 within an hour.
 SETTINGS = {"tokenizer_cache_texts": "200"}
 TEXTS_AT_ONCE = 10
+DRAWN = {"TEXTS_AT_ONCE": (6, 14)}
 PERIOD_SECONDS = 0.25
 SENTENCES = (
     "酒店位置在市中心，出门走几步就是地铁站",

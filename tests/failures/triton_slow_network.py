@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 SLUG = "triton_slow_network"
 BACKEND = "triton"
 DELAY_SECONDS = 0.08
+DRAWN = {"DELAY_SECONDS": (0.07, 0.15)}
 
 
 @contextmanager

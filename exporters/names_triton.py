@@ -116,5 +116,9 @@ TRITON_SERVER: Final[Mapping[str, Metric]] = {
     for metric in (
         _served("request_success", "requests", "Requests that Triton answered, errors of a Python backend included."),
         _served("request_duration_us", "microseconds", "Time from a request's arrival at Triton to its answer."),
+        _served("queue_duration_us", "microseconds", "Time that requests waited in Triton's queue."),
+        _served("compute_infer_duration_us", "microseconds", "Time that requests' batches were computed."),
+        _served("count", "texts", "Texts that were computed; a request may hold several."),
+        _served("exec_count", "runs", "Runs of the model, a batch each."),
     )
 }

@@ -13,6 +13,7 @@ from typing import Any
 from exporters.serving import CannotStartError, listen, run_until_stopped, serve_app, stopped_by_signals
 from runbooks.engine import triage
 from runbooks.inbox import Inbox, Incident
+from runbooks.investigation.hand import InvestigationHand
 from runbooks.mapping.load import find_mapping
 from runbooks.mitigation.hand import MitigationHand
 from runbooks.mitigation.journal import Journal, JournalError
@@ -112,15 +113,19 @@ def serve(settings: TriageSettings) -> None:
         own_url = f"http://{host}:{port}" if settings.loopback else ""
         notifier = notifier_of(load_notify_settings(), store, own_url)
         hand = make_hand(settings, store)
+        # Of a service without our rows there is nothing to investigate.
+        investigation = InvestigationHand(store, enabled=settings.investigate and not settings.mapping)
 
         def tell(incident: Incident, kept: Mapping[str, Any]) -> None:
             # First the people, then what may be done without them.
             notifier.tell(incident, kept)
             hand.hear(kept, lambda told: notifier.tell(incident, kept, told))
+            investigation.hear(kept)
 
         watch = make_watch(settings, store, tell)
         notifier.start()
         hand.start()
+        investigation.start()
         watch.start()
         try:
             _log.info("notifications on http://%s:%d/webhook, reports below %s", host, port, settings.state_dir)
@@ -128,6 +133,7 @@ def serve(settings: TriageSettings) -> None:
             serve_app(make_app(watch, token, settings.host, notifier), listener, stopping)
         finally:
             watch.stop()
+            investigation.stop()
             hand.stop()
             notifier.stop()
     _log.info("stopped; %d incidents wait for the next start", len(watch.inbox))

@@ -30,6 +30,7 @@ def render(result: Mapping[str, Any]) -> str:
         _unusual(result["unusual"]),
         _missing(result["missing"]),
         _untold(result.get("cannot_be_told") or ()),
+        _investigation(result.get("investigation") or {}),
         _next(result),
         _follow_ups(result.get("follow_ups") or ()),
     )
@@ -175,6 +176,18 @@ def _follow_ups(follow_ups: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for one in follow_ups:
         lost = "" if one["result"] == "sent" else f", NOT SENT: {one['detail']}"
         yield from _wrapped(f"told by {one['channel']}: {one['result']}{lost}")
+
+
+def _investigation(told: Mapping[str, Any]) -> Iterator[str]:
+    """Say what of the traffic changed, or why that is not known."""
+    if told:
+        yield "What of the traffic changed"
+        yield from _wrapped(told.get("summary") or f"not investigated: {told.get('refused')}")
+        if told.get("since"):
+            yield f"  since {told['since']}"
+        if told.get("page"):
+            yield f"  {told['page']}"
+        yield ""
 
 
 def _next(result: Mapping[str, Any]) -> Iterator[str]:

@@ -30,6 +30,7 @@ class TriageSettings(BaseSettings):
         lookback_seconds: How far back a triage looks.
         mapping: Of a service without our rows: name or file of the mapping by which its own metrics are read.
         job: Its scrape job; looked for when empty.
+        investigate: Whether an alert about data starts `inferdeck investigate`, whose answer its report then has.
     """
 
     model_config = SettingsConfigDict(env_prefix="INFERDECK_TRIAGE_", extra="ignore", populate_by_name=True)
@@ -50,6 +51,7 @@ class TriageSettings(BaseSettings):
     lookback_seconds: float = Field(default=LOOKBACK_SECONDS, ge=60, le=86_400)
     mapping: str = ""
     job: str = ""
+    investigate: bool = True
 
     @field_validator("state_dir", mode="before")
     @classmethod

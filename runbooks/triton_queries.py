@@ -6,12 +6,16 @@ from typing import Final
 
 __all__ = [
     "CANARY",
+    "COMPUTE_TIME",
     "CONNECTION_COUNT",
     "CONNECTION_SUM",
+    "EXECUTIONS",
     "EXITS",
     "FALLBACK",
     "HEALS",
+    "INFERENCES",
     "LAST_EXIT",
+    "QUEUE_TIME",
     "SERVED",
     "SERVED_TIME",
     "TRITON_JOB",
@@ -28,6 +32,11 @@ FALLBACK: Final = "model_fallback_total"
 # Triton's own view of a request, to hold against the service's.
 SERVED: Final = "nv_inference_request_success"
 SERVED_TIME: Final = "nv_inference_request_duration_us"
+# What that time went into, in microseconds, and how many texts in how many runs of the model.
+QUEUE_TIME: Final = "nv_inference_queue_duration_us"
+COMPUTE_TIME: Final = "nv_inference_compute_infer_duration_us"
+INFERENCES: Final = "nv_inference_count"
+EXECUTIONS: Final = "nv_inference_exec_count"
 
 # What the service's calls waited for a connection, before anything of them was sent.
 CONNECTION_SUM: Final = "model_connection_wait_seconds_sum"
@@ -39,4 +48,5 @@ LAST_EXIT: Final = "model_triton_last_exit_info"
 
 TRITON_QUERIES: Final = (
     *(CANARY, HEALS, FALLBACK, SERVED, SERVED_TIME, CONNECTION_SUM, CONNECTION_COUNT, EXITS, LAST_EXIT),
+    *(QUEUE_TIME, COMPUTE_TIME, INFERENCES, EXECUTIONS),
 )

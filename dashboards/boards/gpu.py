@@ -197,8 +197,8 @@ _NVML: Final = (
         title="Busy, and the service degraded for it",
         kind="timeseries",
         unit="percentunit",
-        description="Share of time in which any kernel ran, by NVML, and 1 while the service answers by the CPU's model "
-        "since its card is saturated. Busy alone is money well spent.",
+        description="Share of time in which any kernel ran, by NVML, and 1 while the service answers by the CPU's "
+        "model since its card is saturated. Busy alone is money well spent.",
         no_data=_NO_NVML,
         queries=(
             Query(f"max by (gpu) ({pick('gpu_utilization_ratio')})", "GPU {{gpu}}", may_be_empty=_NO_DRIVER),

@@ -280,8 +280,8 @@ _IN: Final = (
         title="Cleaning and chunking, trained and served",
         kind="table",
         unit="short",
-        description="Fingerprints of what texts go through in the training of the model and in the service; 1 where they "
-        "differ: the model reads forms that it never learnt.",
+        description="Fingerprints of what texts go through in the training of the model and in the service; 1 where "
+        "they differ: the model reads forms that it never learnt.",
         no_data="The service is not there, or has no model yet.",
         queries=(Query(f"max by (trained, served) ({pick('data_preprocess_mismatch_state')})", instant=True),),
         columns={"trained": "Trained", "served": "Served", "Value": "Differ"},

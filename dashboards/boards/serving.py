@@ -190,6 +190,7 @@ _SERVER: Final = (
         ),
         width=16,
         stack=True,
+        alerts=("queue_delay_misset",),
         minimum=0,
     ),
     Panel(

@@ -40,6 +40,7 @@ from runbooks.steps import (
     tokenizing,
     triton,
     triton_exit,
+    triton_queue,
     workers,
 )
 
@@ -83,6 +84,7 @@ STEPS: Final[Mapping[str, StepFunction]] = {
         tokenizing,
         triton,
         triton_exit,
+        triton_queue,
         workers,
     )
     for name in module.__all__

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from _clients import ask, repeating
+from _clients import ask, repeating  # type: ignore[import-not-found]  # beside it, as the drill finds it
 
 SLUG = "file_descriptors_exhausted"
 # so many more than the worker has open when it begins

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -192,3 +193,17 @@ def test_what_starts_an_incident_of_a_card_moves_by_more_than_matters(
     }
     assert {name} == moved
     assert not [one for one in gpu_levels(evidence(None, machine())) if np.ptp(one[1].values) > one[2]]
+
+
+def test_a_wait_in_dispatch_alone_is_no_card(evidence: Make, requests: Callable[..., Any]) -> None:
+    """On a machine without a card, or whose card nobody reads, requests wait for other reasons."""
+
+    def slow(one: dict[str, Any], _rng: Any) -> None:
+        one["outcome"] = "ok"
+
+    rows = requests(slow)
+    start, took = rows.stages["scheduler.dispatch"]
+    waits = replace(rows, stages={**rows.stages, "scheduler.dispatch": (start, took + 0.2)})
+    for known in (evidence(waits, {}), evidence(waits, None)):
+        assert float(STEPS["symptoms.dispatch_wait"](known).value or 0) > 0.06
+        assert [] == named(known)

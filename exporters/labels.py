@@ -124,6 +124,7 @@ LABELS: Final[Mapping[str, str]] = {
     "route": "route template of the app",
     "outcome": "how the request ended",
     "reason": "why, from a closed or bounded set",
+    "which": "quickest or slowest of the last few",
     "input_bucket": "length class of the input",
     "stage": "business step",
     "label": "class that the model answered",

@@ -20,9 +20,6 @@ __all__ = ["Address", "Server", "end_orphans", "remove_shared_memory", "sweep_sh
 
 _SHM = Path("/dev/shm")  # noqa: S108 - where Triton's Python backend puts its regions
 _Stub = tuple[int, float]
-_LONE_RATE = 2**31 - 1
-"""One in so many requests without a traceparent is traced: the canary's two a second would push real traces out of a
-store. A request with one is always traced."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class Server:
             "--exit-timeout-secs=5",
         ]
         if traces is not None:
-            told = ("mode=opentelemetry", f"opentelemetry,url={traces}", f"rate={_LONE_RATE}", "level=TIMESTAMPS")
+            told = ("mode=opentelemetry", f"opentelemetry,url={traces}", "rate=1", "level=TIMESTAMPS")
             arguments += [part for one in told for part in ("--trace-config", one)]
             arguments += ["--trace-config", "opentelemetry,resource=service.name=triton"]
         handle = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

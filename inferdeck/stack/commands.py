@@ -47,7 +47,7 @@ PURGED = (
 # and what it leaves: incidents that were handed on, and evidence
 KEPT = ("bundles", "drills", "mitigations")
 # and beside the ring files, by name, what else the recorder and the exporter put into their folder
-RING_FOLDER = ("key", "control")
+RING_FOLDER = ("key", "control", "reference.npz")
 
 
 def find_tools() -> dict[str, str]:

@@ -58,6 +58,7 @@ EMPTY = {
     "gpu/room",
     "gpu/throttle",
     "gpu/kernels",
+    "gpu/load",
     "model-data/confidence-day",
     "model-data/photo-sharpness",
     "model-data/stream-messages",

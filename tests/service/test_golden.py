@@ -34,6 +34,11 @@ class Reference:
         self.tokens, self.pairs, self.bias = tables["token_table"], tables["pair_table"], tables["bias"]
         self.config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        self.tokenizer.no_truncation()
+
+    def fits(self, text: str) -> bool:
+        """Return whether the model reads a text at once; longer ones are read by windows (test_long_texts.py)."""
+        return len(self.tokenizer.encode(text).ids) <= int(self.config["max_tokens"])
 
     def judge(self, text: str) -> tuple[str, float]:
         """Return label and confidence of a text."""
@@ -63,7 +68,7 @@ async def test_real_reviews_of_both_languages_are_judged_as_the_weights_say(
     reference = Reference(folder)
     made = review_requests(400, seed=5)
     labels: Counter[str] = Counter()
-    chinese = 0
+    chinese = longer = 0
     async with serve(model_dir=folder, load=load_model) as (client, _app):
         for body in made.bodies:
             response = await client.post("/v1/sentiment", content=body, headers={"content-type": "application/json"})
@@ -72,10 +77,14 @@ async def test_real_reviews_of_both_languages_are_judged_as_the_weights_say(
             # What the model is shown: one of these tweets gives a telephone number.
             label, confidence = reference.judge(mask(text).text)
             assert response.status_code == 200
+            if not reference.fits(mask(text).text):
+                longer += 1
+                continue
             assert answer["sentiment"] == label
             assert answer["confidence"] == pytest.approx(confidence, abs=2e-5)
             labels[label] += 1
             chinese += any("\u4e00" <= character <= "\u9fff" for character in text)
     assert set(labels) == {"negative", "neutral", "positive"}
+    assert longer <= 20
     assert 100 < chinese < 300
     assert made.share.before_ratio < made.share.after_ratio

@@ -28,7 +28,7 @@ from probes.blockers import Blockers
 from probes.histogram import Histogram
 from probes.run_queue import RunQueueWait
 
-__all__ = ["EventLoopWatch", "format_stack"]
+__all__ = ["EventLoopWatch", "format_stack", "frame_line"]
 
 BOUNDS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 EPISODES: Final = 32
@@ -51,12 +51,21 @@ def format_stack(frame: FrameType | None, frames: int = FRAMES) -> list[str]:
     """
     lines: list[str] = []
     while frame is not None and len(lines) < frames:
-        code = frame.f_code
-        # A long path is cut at its front: the end of it is what tells files apart.
-        place = f"{code.co_filename}:{frame.f_lineno} "[-(FRAME_CHARACTERS - 80) :]
-        lines.append(f"{place}{code.co_qualname if sys.version_info >= (3, 11) else code.co_name}"[:FRAME_CHARACTERS])
+        lines.append(frame_line(frame))
         frame = frame.f_back
     return lines
+
+
+def frame_line(frame: FrameType) -> str:
+    """Return ``file:line function`` of one frame, of bounded length.
+
+    Args:
+        frame: The frame.
+    """
+    code = frame.f_code
+    # A long path is cut at its front: the end of it is what tells files apart.
+    place = f"{code.co_filename}:{frame.f_lineno} "[-(FRAME_CHARACTERS - 80) :]
+    return f"{place}{code.co_qualname if sys.version_info >= (3, 11) else code.co_name}"[:FRAME_CHARACTERS]
 
 
 class EventLoopWatch:

@@ -21,6 +21,7 @@ from itertools import islice
 from types import FrameType
 from typing import Any, Final, NamedTuple
 
+from probes.event_loop import frame_line
 from probes.standstill import OLD_REQUEST_S, STILL_S
 
 __all__ = ["StandingTasks"]
@@ -30,7 +31,6 @@ MOST_TASKS: Final = 512
 MOST_CHAIN: Final = 64
 SHOWN: Final = 4
 FRAMES: Final = 10
-FRAME_CHARACTERS: Final = 200
 _LOCKS: Final = "asyncio/locks.py"
 _REQUEST: Final = "probes/asgi.py"
 
@@ -141,7 +141,7 @@ def _wait(task: asyncio.Task[Any], now: float) -> _Wait | None:
     if not of_request and name != "Lock.acquire":
         return None
     lines = [frame for frame in reversed(chain) if not _file(frame).endswith(_LOCKS)] or [inner]
-    stack = tuple(_line(frame) for frame in lines[:FRAMES])
+    stack = tuple(frame_line(frame) for frame in lines[:FRAMES])
     return _Wait(inner, inner.f_lasti, now, "lock" if lock else "await", stack)
 
 
@@ -160,8 +160,3 @@ def _chain(awaited: Any) -> list[FrameType]:
 
 def _file(frame: FrameType) -> str:
     return frame.f_code.co_filename.replace("\\", "/")
-
-
-def _line(frame: FrameType) -> str:
-    place = f"{frame.f_code.co_filename}:{frame.f_lineno} "[-(FRAME_CHARACTERS - 80) :]
-    return f"{place}{frame.f_code.co_qualname}"[:FRAME_CHARACTERS]

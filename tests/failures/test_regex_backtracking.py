@@ -54,8 +54,12 @@ def test_the_usual_traffic_has_such_agents_and_mostly_others() -> None:
 
 
 @pytest.mark.parametrize(("hook", "armed", "ran"), [("wrap", True, 1), ("wrap", False, 0), ("twin_wrap", True, 1)])
-def test_the_rule_runs_in_the_stage_of_the_filters(tmp_path: Path, hook: str, armed: bool, ran: int) -> None:
+def test_the_rule_runs_in_the_stage_of_the_filters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hook: str, armed: bool, ran: int
+) -> None:
     """Armed, the row has time in sentiment.preprocess; disarmed, it has not; the app is called either way."""
+    # stages belong to the process: another test's service may have declared this one
+    monkeypatch.setattr("probes.plan._declared", {})
     calls: list[str] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
